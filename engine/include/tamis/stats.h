@@ -1,0 +1,105 @@
+// Numbers about a database: typed. Text forms come from DB::GetProperty. Counters start at the opening of the database.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tamis/filter.h"
+
+namespace tamis {
+
+// One level (L0 is level 0).
+struct LevelStats {
+  uint32_t level = 0;
+  uint64_t files = 0;
+  uint64_t bytes = 0;            // of table files
+  uint64_t target_bytes = 0;     // 0 where the level has none
+  uint64_t entries = 0;
+  uint64_t keys = 0;             // distinct user keys, summed over files
+  uint64_t deletes = 0;
+  double score = 0;              // compaction urgency; due from 1 on
+  // Filters. Bits per key: asked for by the settings now; real, over the keys of files that have a filter.
+  uint64_t filter_bytes = 0;
+  uint64_t files_without_filter = 0;
+  double bits_per_key_target = 0;
+  double bits_per_key = 0;
+  double predicted_fpr = 1;      // mean over the files' keys
+  // Point reads that considered a file of this level whose key range holds the key.
+  uint64_t probes = 0;           // filter asked
+  uint64_t skipped = 0;          // the filter said "certainly not"
+  uint64_t true_positives = 0;   // the filter said "maybe" and the key was there (any version)
+  uint64_t false_positives = 0;  // ... and it was not
+  double observed_fpr = 0;       // false_positives / (false_positives + skipped); 0 without probes
+  // Compactions into this level.
+  uint64_t bytes_read = 0;
+  uint64_t bytes_written = 0;
+  uint64_t moved_bytes = 0;      // by trivial moves
+  uint64_t compactions = 0;
+  uint64_t compaction_micros = 0;
+};
+
+struct StallStats {
+  uint64_t slowdowns = 0;              // writes that were delayed
+  uint64_t stops = 0;                  // writes that waited for background work
+  uint64_t micros = 0;                 // in all
+  uint64_t micros_memtables = 0;       // because of immutable memtables
+  uint64_t micros_l0 = 0;              // because of L0 files
+  uint64_t micros_debt = 0;            // because of compaction debt
+  std::string current_reason;          // empty if none now
+};
+
+struct RecoveryStats {
+  uint64_t logs = 0;             // read
+  uint64_t records = 0;          // replayed
+  uint64_t bytes_dropped = 0;    // after the end of the history, in this and later logs
+  std::string reason;            // why the history ended there; empty after a clean close
+};
+
+struct Stats {
+  std::vector<LevelStats> levels;
+  uint64_t last_sequence = 0;
+  uint64_t memtable_bytes = 0;        // mutable and immutable, taken from the system
+  uint64_t memtable_entries = 0;
+  uint32_t immutable_memtables = 0;
+  uint64_t block_cache_capacity = 0;
+  uint64_t block_cache_bytes = 0;
+  uint64_t filter_bytes = 0;          // resident
+  uint64_t index_bytes = 0;           // resident indexes, properties, slots
+  uint64_t table_bytes = 0;           // on disk
+  uint64_t log_bytes = 0;             // on disk, allocated space included
+  uint64_t obsolete_bytes = 0;        // files kept only for iterators and snapshots still in use
+  uint32_t snapshots = 0;
+  uint64_t oldest_snapshot_sequence = 0;
+
+  uint64_t puts = 0;
+  uint64_t deletes = 0;
+  uint64_t user_bytes_written = 0;    // keys and values given to Write
+  uint64_t log_bytes_written = 0;
+  uint64_t flush_bytes_written = 0;
+  uint64_t compaction_bytes_read = 0;
+  uint64_t compaction_bytes_written = 0;
+  uint64_t manifest_bytes_written = 0;
+  double write_amplification = 0;     // (log + flush + compaction bytes) / user bytes
+  double space_amplification = 0;     // all table bytes / last level's bytes
+
+  uint64_t gets = 0;
+  uint64_t gets_found = 0;
+  uint64_t files_considered = 0;      // candidates of point reads
+  uint64_t files_skipped = 0;         // by filters
+  uint64_t blocks_read = 0;           // data blocks read from files by point reads
+  double predicted_wasted_reads = 0;  // per lookup of an absent key, from the filters' rates and the tree
+  uint64_t flushes = 0;
+  uint64_t compactions = 0;
+  uint64_t trivial_moves = 0;
+  uint64_t background_errors = 0;
+  std::string background_error;       // empty if none
+  uint64_t blocked_files = 0;         // taken out of compaction because of damage
+  uint64_t filters_refused = 0;       // tables read without their filter
+
+  StallStats stalls;
+  RecoveryStats recovery;
+};
+
+}  // namespace tamis

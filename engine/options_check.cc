@@ -1,0 +1,59 @@
+#include "engine/options_check.h"
+
+#include <cmath>
+
+#include "base/status_util.h"
+#include "engine/version/version_edit.h"
+
+namespace tamis::internal {
+namespace {
+
+absl::Status InRange(std::string_view name, uint64_t value, uint64_t least, uint64_t most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(Concat("Options::", name, " is ", value, ", legal are ", least, " to ", most));
+}
+
+absl::Status CheckBits(std::string_view name, double bits) {
+  if (bits == 0 || (bits >= kMinBitsPerKey && bits <= kMaxBitsPerKey)) return absl::OkStatus();
+  return absl::InvalidArgumentError(Concat("Options::", name, " is ", bits, ", legal are 0 (no filter) and ", kMinBitsPerKey, " to ",
+                                           kMaxBitsPerKey));
+}
+
+}  // namespace
+
+absl::Status CheckOptions(const Options& options) {
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  TAMIS_RETURN_IF_ERROR(InRange("memtable_bytes", options.memtable_bytes, 4096, 4 * kGiB));
+  TAMIS_RETURN_IF_ERROR(InRange("max_immutable_memtables", options.max_immutable_memtables, 1, 1000));
+  TAMIS_RETURN_IF_ERROR(InRange("background_threads", options.background_threads, 0, 64));
+  TAMIS_RETURN_IF_ERROR(InRange("max_open_files", options.max_open_files, 8, 1u << 30));
+  TAMIS_RETURN_IF_ERROR(InRange("file_mode", options.file_mode, 0, 0777));
+  if ((options.file_mode & 0600) != 0600) {
+    return absl::InvalidArgumentError("Options::file_mode must let the owner read and write (0600)");
+  }
+  TAMIS_RETURN_IF_ERROR(InRange("table.block_bytes", options.table.block_bytes, 256, 1u << 20));
+  if (options.table.compression != Compression::kNone && options.table.compression != Compression::kLz4) {
+    return absl::InvalidArgumentError("Options::table.compression is not a known compression");
+  }
+  const CompactionOptions& compaction = options.compaction;
+  TAMIS_RETURN_IF_ERROR(InRange("compaction.levels", compaction.levels, 2, kMaxLevels));
+  TAMIS_RETURN_IF_ERROR(InRange("compaction.level_base_bytes", compaction.level_base_bytes, 4096, kGiB * kGiB));
+  TAMIS_RETURN_IF_ERROR(InRange("compaction.size_ratio", compaction.size_ratio, 2, 100));
+  TAMIS_RETURN_IF_ERROR(InRange("compaction.target_file_bytes", compaction.target_file_bytes, 4096, 1024 * kGiB));
+  TAMIS_RETURN_IF_ERROR(InRange("compaction.l0_trigger", compaction.l0_trigger, 1, compaction.l0_slowdown));
+  TAMIS_RETURN_IF_ERROR(InRange("compaction.l0_slowdown", compaction.l0_slowdown, compaction.l0_trigger, compaction.l0_stop));
+  if (options.filter.kind != FilterKind::kNone && options.filter.kind != FilterKind::kBlockedBloom) {
+    return absl::InvalidArgumentError("Options::filter.kind is not a kind that tables can have");
+  }
+  TAMIS_RETURN_IF_ERROR(CheckBits("filter.bits_per_key", options.filter.bits_per_key));
+  for (const double bits : options.filter.bits_per_level) TAMIS_RETURN_IF_ERROR(CheckBits("filter.bits_per_level", bits));
+  if (options.filter.allocation != FilterAllocation::kUniform && options.filter.allocation != FilterAllocation::kPerLevel) {
+    return absl::InvalidArgumentError("Options::filter.allocation is not a known allocation");
+  }
+  if (options.filter.allocation == FilterAllocation::kPerLevel && options.filter.bits_per_level.empty()) {
+    return absl::InvalidArgumentError("Options::filter.allocation is per level, but filter.bits_per_level is empty");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tamis::internal

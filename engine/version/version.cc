@@ -1,0 +1,120 @@
+#include "engine/version/version.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/coding.h"
+
+namespace tamis::internal {
+namespace {
+
+size_t CommonPrefixLength(std::string_view a, std::string_view b) {
+  const size_t limit = std::min(a.size(), b.size());
+  size_t i = 0;
+  while (i < limit && a[i] == b[i]) ++i;
+  return i;
+}
+
+}  // namespace
+
+LevelFiles::LevelFiles(std::vector<std::shared_ptr<TableFile>> files, uint64_t hash_seed) : files_(std::move(files)) {
+  if (files_.empty()) return;
+  std::string_view common = files_[0]->meta().smallest;
+  for (const auto& file : files_) {
+    common = common.substr(0, CommonPrefixLength(common, file->meta().smallest));
+    common = common.substr(0, CommonPrefixLength(common, file->meta().largest));
+  }
+  common_prefix_ = std::string(common);
+  for (const auto& file : files_) {
+    const TableMeta& meta = file->meta();
+    largest_.push_back(LoadBigPrefix(std::string_view(meta.largest).substr(common_prefix_.size())));
+    smallest_.push_back(LoadBigPrefix(std::string_view(meta.smallest).substr(common_prefix_.size())));
+    const TableReader* reader = file->LoadedReader();
+    readers_.push_back(reader);
+    const bool usable = reader != nullptr && reader->filter().has_filter() && reader->filter().seed() == hash_seed;
+    filters_.push_back(usable ? reader->filter() : FilterView());
+    bytes_ += meta.size;
+  }
+}
+
+size_t LevelFiles::LowerBound(std::string_view key) const {
+  const size_t count = files_.size();
+  if (count == 0) return 0;
+  const size_t shared = common_prefix_.size();
+  // Against the common prefix first: a key without it lies before or after every fence.
+  const int by_prefix = key.substr(0, shared).compare(common_prefix_);
+  if (by_prefix < 0) return 0;
+  if (by_prefix > 0) return count;
+  const uint64_t target = LoadBigPrefix(key.substr(shared));
+  const uint64_t* base = largest_.data();
+  size_t left = count;
+  while (left > 1) {
+    const size_t half = left / 2;
+    base += (base[half - 1] < target) ? half : 0;
+    left -= half;
+  }
+  size_t i = static_cast<size_t>(base - largest_.data()) + (*base < target ? 1 : 0);
+  while (i < count && largest_[i] == target && std::string_view(files_[i]->meta().largest) < key) ++i;
+  return i;
+}
+
+size_t LevelFiles::Find(std::string_view key) const {
+  const size_t i = LowerBound(key);
+  if (i == files_.size()) return kNone;
+  const size_t shared = common_prefix_.size();
+  if (key.size() < shared) return kNone;  // before every fence: LowerBound gave 0 for a key that is smaller than all
+  const uint64_t target = LoadBigPrefix(key.substr(shared));
+  // LowerBound found a fence at or after the key, so the key has the common prefix unless it lies before all fences.
+  if (key.substr(0, shared) != common_prefix_) return kNone;
+  if (smallest_[i] != target) return smallest_[i] < target ? i : kNone;
+  return std::string_view(files_[i]->meta().smallest) <= key ? i : kNone;
+}
+
+bool LevelFiles::RangeHolds(size_t i, std::string_view key) const {
+  const size_t shared = common_prefix_.size();
+  if (key.size() < shared || std::memcmp(key.data(), common_prefix_.data(), shared) != 0) return false;
+  const uint64_t target = LoadBigPrefix(key.substr(shared));
+  if (target < smallest_[i] || target > largest_[i]) return false;
+  const TableMeta& meta = files_[i]->meta();
+  if (target == smallest_[i] && key < std::string_view(meta.smallest)) return false;
+  return target != largest_[i] || key <= std::string_view(meta.largest);
+}
+
+Version::Version(std::vector<std::vector<std::shared_ptr<TableFile>>> levels, uint64_t hash_seed) {
+  levels_.reserve(levels.size());
+  for (auto& files : levels) levels_.emplace_back(std::move(files), hash_seed);
+}
+
+TreeShape Version::Shape() const {
+  TreeShape shape(levels_.size());
+  for (size_t level = 0; level < levels_.size(); ++level) {
+    for (const auto& file : levels_[level].files()) {
+      shape[level].push_back({.meta = &file->meta(), .busy = file->busy, .blocked = file->blocked});
+    }
+  }
+  return shape;
+}
+
+std::shared_ptr<TableFile> Version::FindByNumber(uint64_t number) const {
+  for (const LevelFiles& level : levels_) {
+    for (const auto& file : level.files()) {
+      if (file->meta().number == number) return file;
+    }
+  }
+  return nullptr;
+}
+
+uint64_t Version::TotalBytes() const {
+  uint64_t total = 0;
+  for (const LevelFiles& level : levels_) total += level.bytes();
+  return total;
+}
+
+bool Version::MayExistBelow(uint32_t level, std::string_view key) const {
+  for (size_t deeper = level + 1; deeper < levels_.size(); ++deeper) {
+    if (levels_[deeper].Find(key) != LevelFiles::kNone) return true;
+  }
+  return false;
+}
+
+}  // namespace tamis::internal
