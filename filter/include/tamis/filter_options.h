@@ -1,0 +1,30 @@
+// Settings of the filters of a database: plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "tamis/filter.h"
+
+namespace tamis {
+
+// How the memory for filters is divided over the levels.
+enum class FilterAllocation : uint8_t {
+  kUniform = 0,   // the same bits per key in every level
+  kPerLevel = 1,  // FilterOptions::bits_per_level
+};
+
+struct FilterOptions {
+  // kNone: tables get no filter. Default kBlockedBloom.
+  FilterKind kind = FilterKind::kBlockedBloom;
+  FilterAllocation allocation = FilterAllocation::kUniform;
+  // For kUniform: bits per key, 2 to 24 in steps of 1/8, or 0 for no filter. Default 10 (0.97 % false positives).
+  double bits_per_key = 10.0;
+  // For kPerLevel: by level number as the stats print it (0 = L0); the last entry repeats; 0 = no filter in that level.
+  std::vector<double> bits_per_level;
+  // Seed of the key hash. Acts only when the database is created (unset: drawn at random); another value later is FailedPrecondition.
+  std::optional<uint64_t> hash_seed;
+};
+
+}  // namespace tamis
