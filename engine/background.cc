@@ -17,6 +17,7 @@ constexpr uint32_t kIoRetries = 3;
 }  // namespace
 
 void DbImpl::WakeBackground() {
+  if (InForkedChild()) return;
   if (options_.background_threads == 0) {
     DeleteObsolete();
     return;
@@ -224,8 +225,9 @@ std::optional<CompactionPlan> DbImpl::TakeCompaction(CompactionLane lane) {
 }
 
 void DbImpl::MarkBusy(const CompactionPlan& plan, bool busy) {
-  const auto mark = [&](uint32_t level, const std::vector<uint64_t>& numbers) {
-    for (const auto& file : view_owner_->version->levels()[level].files()) {
+  const Version& version = *view_owner_->version;
+  const auto mark = [&version, busy](uint32_t level, const std::vector<uint64_t>& numbers) {
+    for (const auto& file : version.levels()[level].files()) {
       if (std::find(numbers.begin(), numbers.end(), file->meta().number) != numbers.end()) file->busy = busy;
     }
   };
@@ -329,6 +331,10 @@ void DbImpl::NoteCompactionFailure(const CompactionPlan& plan, const absl::Statu
   Log(LogLevel::kWarning, Concat("a compaction from level ", plan.level, " to ", plan.output_level, " failed: ", status.ToString()));
   if (absl::IsDataLoss(status) || absl::IsUnimplemented(status)) {
     BlockDamaged(plan, status);
+    return;
+  }
+  if (const absl::Status manifest = versions_->failure(); !manifest.ok()) {
+    RecordBackgroundError(manifest);  // no later edit can be made: trying again is of no use
     return;
   }
   MutexLock lock(mutex_);

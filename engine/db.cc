@@ -39,7 +39,14 @@ absl::StatusOr<std::unique_ptr<DB>> DB::Open(const Options& options, const std::
 
 DB::DB(std::shared_ptr<internal::DbImpl> impl) : impl_(std::move(impl)) {}
 
-DB::~DB() { Close().IgnoreError(); }  // whoever wants to know calls Close
+DB::~DB() {
+  if (impl_->InForkedChild()) {
+    // Left as it is: its threads do not exist here, its mutexes may be held for ever, its lock and files are the parent's.
+    static_cast<void>(new std::shared_ptr<internal::DbImpl>(std::move(impl_)));
+    return;
+  }
+  Close().IgnoreError();  // whoever wants to know calls Close
+}
 
 absl::Status DB::Put(const WriteOptions& options, std::string_view key, std::string_view value) {
   return Guarded([&] {

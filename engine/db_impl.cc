@@ -240,9 +240,11 @@ absl::Status DbImpl::VerifyChecksums(const Progress& progress) {
       const absl::StatusOr<const TableReader*> reader = file->Reader();
       TAMIS_RETURN_IF_ERROR(reader.status());
       if (!(*reader)->filter_refusal().ok()) return (*reader)->filter_refusal();
-      TAMIS_RETURN_IF_ERROR((*reader)->Verify(hash_seed_, [&](uint64_t done, uint64_t) {
+      const absl::Status verified = (*reader)->Verify(hash_seed_, [&](uint64_t done, uint64_t) {
         return handle_->Usable() && (!progress || progress(before + done, total));
-      }));
+      });
+      if (absl::IsCancelled(verified)) TAMIS_RETURN_IF_ERROR(handle_->Check());  // not the caller's wish
+      TAMIS_RETURN_IF_ERROR(verified);
       before += file->meta().size;
     }
   }
@@ -301,7 +303,10 @@ absl::Status DbImpl::CompactRange(std::optional<std::string_view> begin, std::op
   if (read_only_) return absl::FailedPreconditionError("the database is open read-only");
   if (begin && end && *begin >= *end) return absl::OkStatus();
   TAMIS_RETURN_IF_ERROR(Flush());
-  return CompactLevels(begin, end, progress);
+  const absl::Status status = CompactLevels(begin, end, progress);
+  // Closing breaks compactions off as a Progress callback does, but Cancelled is the answer to the latter only.
+  if (absl::IsCancelled(status) && stopping_.load()) return absl::FailedPreconditionError("the database is being closed");
+  return status;
 }
 
 absl::Status DbImpl::Close() {

@@ -99,6 +99,9 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   SequenceNumber visible_sequence() const { return visible_.load(std::memory_order_acquire); }
   std::shared_ptr<const ReadView> PinView();
 
+  // In a forked child the threads do not exist and any mutex may be held for ever: nothing of this object may be used or destroyed.
+  bool InForkedChild() const { return handle_->InForkedChild(); }
+
   // There is an obsolete file to delete, or other work. From any thread, without mutex_.
   void WakeBackground();
 

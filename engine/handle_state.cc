@@ -21,7 +21,7 @@ HandleState::HandleState() : fork_generation_([] {
 
 absl::Status HandleState::Check() const {
   if (closed_.load(std::memory_order_acquire)) return absl::FailedPreconditionError("the database is closed");
-  if (fork_generation_ != ForkGeneration()) {
+  if (InForkedChild()) {
     return absl::FailedPreconditionError("a database handle cannot be used in a forked child: open the database again there");
   }
   return absl::OkStatus();

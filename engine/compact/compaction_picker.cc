@@ -10,7 +10,7 @@ namespace {
 
 // Of levels above the base: ahead of any level that merely fills up.
 constexpr double kScoreAboveBase = 100;
-// A file is compacted for its deletes from this many, and this share (one in), on.
+// A file is compacted for its deletes and old versions from this many, and this share (one in), on.
 constexpr uint64_t kDeletesLeast = 16;
 constexpr uint64_t kDeletesOneIn = 3;
 
@@ -223,8 +223,10 @@ std::optional<CompactionPlan> PickBySize(const TreeShape& tree, uint32_t level, 
   return std::move(best->plan);
 }
 
-bool DenseInDroppableDeletes(const TableMeta& meta, SequenceNumber oldest_snapshot) {
-  return meta.deletes >= kDeletesLeast && meta.deletes >= meta.entries / kDeletesOneIn + (meta.entries % kDeletesOneIn != 0) &&
+// Older versions count like deletes: a snapshot that is gone by now made a compaction keep them.
+bool DenseInDroppableEntries(const TableMeta& meta, SequenceNumber oldest_snapshot) {
+  const uint64_t droppable = meta.deletes + (meta.entries - std::min(meta.entries, meta.distinct_keys));
+  return droppable >= kDeletesLeast && droppable >= meta.entries / kDeletesOneIn + (meta.entries % kDeletesOneIn != 0) &&
          meta.largest_sequence <= oldest_snapshot;
 }
 
@@ -236,7 +238,7 @@ std::optional<CompactionPlan> PickForDeletes(const TreeShape& tree, SequenceNumb
     if (output == tree.size()) output = level;
     if (output == held) continue;
     for (const FileShape& file : tree[level]) {
-      if (file.busy || file.blocked || !DenseInDroppableDeletes(*file.meta, oldest_snapshot)) continue;
+      if (file.busy || file.blocked || !DenseInDroppableEntries(*file.meta, oldest_snapshot)) continue;
       Draft draft = Complete(tree, level, output, {&file}, CompactionReason::kDeletes);
       if (draft.obstacle == Obstacle::kNone) return std::move(draft.plan);
     }

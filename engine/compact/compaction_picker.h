@@ -75,7 +75,7 @@ enum class CompactionLane : uint8_t { kAny, kL0Only, kDeepOnly };
 // make a kDeletes compaction due.
 //
 // Order of preference: L0 when its score is at least 1, then the level with the highest score; then deletes: a file below L0 of which at
-// least a third (and at least 16) of the entries are deletes is compacted into the next non-empty level below (or, with none, rewritten
+// least a third (and at least 16) of the entries are deletes or older versions of a key is compacted into the next non-empty level below (or, with none, rewritten
 // in place), if no entry of it is newer than oldest_snapshot. Within a level the file with the least (overlapping bytes below / own
 // size), among files whose inputs are not busy and not blocked.
 //

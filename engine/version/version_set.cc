@@ -86,7 +86,8 @@ absl::Status VersionSet::Install(VersionEdit edit, absl::Span<const std::shared_
       MutexLock lock(current_mutex_);
       previous = std::exchange(current_, version);
     }
-    for (const auto& [level, number] : edit.dropped) {
+    for (const auto& drop : edit.dropped) {
+      const uint64_t number = drop.second;
       const bool moved = std::any_of(edit.added.begin(), edit.added.end(), [&](const auto& a) { return a.second.number == number; });
       if (!moved) dropped.push_back(previous->FindByNumber(number));
     }
@@ -161,6 +162,11 @@ void VersionSet::Refresh(const std::function<void(std::shared_ptr<const Version>
     previous = std::exchange(current_, version);
   }
   publish(std::move(version));
+}
+
+absl::Status VersionSet::failure() const {
+  MutexLock install(install_mutex_);
+  return failure_;
 }
 
 absl::Status VersionSet::Finish() {

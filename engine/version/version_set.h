@@ -39,6 +39,8 @@ class VersionSet {
   // Gives the version anew with the readers that are open now, and publishes it.
   void Refresh(const std::function<void(std::shared_ptr<const Version>)>& publish);
 
+  // OK, or the error after which every Install fails.
+  absl::Status failure() const;
   // Ends the manifest with an end mark.
   absl::Status Finish();
 

@@ -95,6 +95,7 @@ absl::Status LogSet::Rotate() {
 }
 
 absl::Status LogSet::Finish() {
+  if (current_ == nullptr) return absl::OkStatus();  // Start failed
   TAMIS_RETURN_IF_ERROR(Sync());
   TAMIS_RETURN_IF_ERROR(current_->Finish(LogWriter::FinishMode::kSynced));
   return absl::OkStatus();

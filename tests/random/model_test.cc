@@ -339,7 +339,7 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
 }
 
 // 11 x 10 settings x 20,000 = 2.2 million operations in a release build.
-constexpr int kOperationsPerSeed = testing_support::kSanitized ? 3000 : 20000;
+constexpr int kOperationsPerSeed = 20000;
 constexpr uint64_t kSeeds = testing_support::kSanitized ? 1 : 11;
 
 class ModelTest : public ::testing::TestWithParam<size_t> {};
