@@ -156,7 +156,11 @@ class Opener {
         return result;
       }
       std::string fault = Concat(seen.manifest_number, " ", seen.last_record_end, " ", result.status().ToString());
-      if (fault == last_fault || environment_.clock->NowMicros() >= deadline) return result;
+      if (fault == last_fault) return result;
+      if (environment_.clock->NowMicros() >= deadline) {
+        return absl::UnavailableError(Concat(opened_.path, ": its writer changes it faster than it can be opened for reading (last seen: ",
+                                             result.status().ToString(), ")"));
+      }
       last_fault = std::move(fault);
       environment_.clock->SleepMicros(pause);
     }

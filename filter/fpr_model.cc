@@ -80,13 +80,19 @@ const LineRates& Rates() {
   return rates;
 }
 
+// std::lgamma stores the sign in a global variable, a race between the threads that write tables.
+double LogGamma(double x) {
+  int sign;
+  return lgamma_r(x, &sign);
+}
+
 double BlockedBloomRate(double bits_per_key, uint32_t probes) {
   const double mean = kLineBits / bits_per_key;
   if (!(mean < 1e5)) return 1;  // so full that no bit is unset
   const LineRates& rates = Rates();
   // From the mode outwards, each way until nothing can be added: a rate is at most one, so what remains is at most a few times the weight.
   const uint64_t mode = static_cast<uint64_t>(mean);
-  const double top = std::exp(-mean + static_cast<double>(mode) * std::log(mean) - std::lgamma(static_cast<double>(mode) + 1));
+  const double top = std::exp(-mean + static_cast<double>(mode) * std::log(mean) - LogGamma(static_cast<double>(mode) + 1));
   double sum = 0;
   double weight = top;
   for (uint64_t i = mode; i > 0 && weight > 1e-18 * top; --i) {

@@ -39,6 +39,8 @@ absl::StatusOr<MergeResult> RunMergeJob(const MergeJob& job) {
     }
   }
   TAMIS_RETURN_IF_ERROR(cursor->status());
+  // The rest too: many small jobs must not slip past the rate limit, nor past who wants to cancel.
+  if (job.breathe && unreported != 0) TAMIS_RETURN_IF_ERROR(job.breathe(unreported));
   result.entries_out = output.entries();
   result.dropped_hidden = retention.dropped_hidden();
   result.dropped_deletes = retention.dropped_deletes();

@@ -1,0 +1,30 @@
+# Installs the build into an empty folder, builds the consumer (tests/package/CMakeLists.txt) against nothing but that, runs it.
+# Needs: BUILD (the build folder), WORK (scratch, deleted first), SOURCE (this folder), COMPILER, FLAGS, GENERATOR.
+foreach(variable BUILD WORK SOURCE COMPILER GENERATOR)
+  if(NOT DEFINED ${variable})
+    message(FATAL_ERROR "run.cmake needs -D${variable}=")
+  endif()
+endforeach()
+
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "${ARGV}\nended with ${result}:\n${output}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+file(MAKE_DIRECTORY ${WORK})
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+foreach(filter_only OFF ON)
+  set(build ${WORK}/build-filter-only-${filter_only})
+  run(${CMAKE_COMMAND} -S ${SOURCE} -B ${build} -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${WORK}/prefix -DFILTER_ONLY=${filter_only}
+      -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_FLAGS=${FLAGS})
+  run(${CMAKE_COMMAND} --build ${build})
+  if(filter_only)
+    run(${build}/consumer)
+  else()
+    run(${build}/consumer ${WORK}/database)
+  endif()
+endforeach()
+file(REMOVE_RECURSE ${WORK})

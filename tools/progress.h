@@ -1,0 +1,33 @@
+// Progress of a long command on standard error: a bar that is redrawn on a terminal, a plain line every ten seconds elsewhere.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace tamis::tools {
+
+class ProgressReport {
+ public:
+  // `label`: what is being done. `unit`: what Update counts ("bytes" are printed as MiB).
+  ProgressReport(std::string label, std::string unit);
+  ~ProgressReport();  // erases the bar
+  ProgressReport(const ProgressReport&) = delete;
+  ProgressReport& operator=(const ProgressReport&) = delete;
+
+  // `total` 0: not known. Cheap enough to call often: draws at most ten times a second.
+  void Update(uint64_t done, uint64_t total);
+
+ private:
+  std::string Amount(uint64_t count) const;
+  void DrawBar(uint64_t done, uint64_t total);
+  void PrintLine(uint64_t done, uint64_t total) const;
+
+  const std::string label_;
+  const std::string unit_;
+  const bool terminal_;
+  bool drawn_ = false;
+  std::chrono::steady_clock::time_point last_;
+};
+
+}  // namespace tamis::tools
