@@ -1,5 +1,6 @@
 // Flushes and compactions: what is due, running it, installing the result, and what happens when it fails.
 #include <algorithm>
+#include <new>
 
 #include "base/epoch.h"
 #include "base/status_util.h"
@@ -13,6 +14,9 @@ namespace {
 constexpr uint64_t kFirstRetryMicros = 100'000;
 constexpr uint64_t kLastRetryMicros = 5'000'000;
 constexpr uint32_t kIoRetries = 3;
+
+// Cancelled means to a caller that a callback of its own said so.
+absl::Status Closing() { return absl::FailedPreconditionError("the database is being closed"); }
 
 }  // namespace
 
@@ -31,7 +35,12 @@ void DbImpl::BackgroundLoop(uint32_t thread) {
   const CompactionLane lane =
       options_.background_threads >= 2 && thread == 0 ? CompactionLane::kL0Only : CompactionLane::kAny;
   while (!stopping_.load(std::memory_order_acquire)) {
-    if (RunOneJob(lane)) continue;
+    try {
+      if (RunOneJob(lane)) continue;
+    } catch (const std::bad_alloc&) {
+      MutexLock lock(mutex_);
+      ScheduleRetry();
+    }
     MutexLock lock(mutex_);
     if (stopping_.load() || !obsolete_->empty()) continue;
     const uint64_t now = environment_.clock->NowMicros();
@@ -113,6 +122,7 @@ absl::Status DbImpl::RunDueWork() {
       TAMIS_RETURN_IF_ERROR(FlushOldest());
     } else if (plan) {
       const absl::Status status = RunCompaction(*plan, {});
+      if (absl::IsCancelled(status)) return Closing();
       // Damage has taken its file out of compaction; the work goes on without it.
       if (!status.ok() && !absl::IsDataLoss(status) && !absl::IsUnimplemented(status)) return status;
     } else {
@@ -147,73 +157,106 @@ void DbImpl::PublishVersion(std::shared_ptr<const Version> version) {
   std::shared_ptr<const ReadView> retired;
   {
     MutexLock lock(mutex_);
+    PropagateBlocked(*version);
     retired = SwapView(std::move(version));
   }
   RetireView(std::move(retired));
 }
 
+absl::StatusOr<MergeResult> DbImpl::MergeMemtable(const ImmutableMemtable& job, std::vector<SequenceNumber> snapshots) {
+  MergeJob merge;
+  merge.memtables.push_back(job.memtable);
+  merge.entries_expected = job.memtable->entries();
+  merge.snapshots = std::move(snapshots);
+  merge.may_exist_below = [](std::string_view) { return true; };  // older entries may be anywhere below L0, or in L0
+  merge.output = MakeOutputOptions(*versions_->current(), 0, 0);
+  try {
+    return RunMergeJob(merge);
+  } catch (const std::bad_alloc&) {
+    return absl::Status(absl::StatusCode::kResourceExhausted, "");
+  }
+}
+
+absl::Status DbImpl::InstallFlush(const ImmutableMemtable& job, const MergeResult& merged) {
+  VersionEdit edit;
+  edit.flushed_sequence = job.memtable->last_sequence();
+  edit.oldest_log = job.next_log_number;
+  for (const auto& table : merged.tables) edit.added.emplace_back(0, table->meta());
+  const absl::Status status = versions_->Install(std::move(edit), merged.tables, [&](std::shared_ptr<const Version> installed) {
+    std::shared_ptr<const ReadView> retired;
+    {
+      MutexLock lock(mutex_);
+      immutable_.pop_front();
+      PropagateBlocked(*installed);
+      retired = SwapView(std::move(installed));
+      ++flushes_;
+      flush_bytes_ += merged.bytes_written;
+    }
+    RetireView(std::move(retired));
+  });
+  if (absl::IsResourceExhausted(status)) {
+    for (const auto& table : merged.tables) directory_->Remove(TableName(table->meta().number)).IgnoreError();
+  }
+  return status;
+}
+
 absl::Status DbImpl::FlushOldest() {
   ImmutableMemtable job;
-  MergeJob merge;
+  std::vector<SequenceNumber> snapshots;
   {
     MutexLock lock(mutex_);
     job = immutable_.front();
-    merge.snapshots = snapshots_->Sorted();
+    snapshots = snapshots_->Sorted();
   }
-  const std::shared_ptr<const Version> version = versions_->current();
-  merge.memtables.push_back(job.memtable);
-  merge.entries_expected = job.memtable->entries();
-  merge.may_exist_below = [](std::string_view) { return true; };  // older entries may be anywhere below L0, or in L0
-  merge.output = MakeOutputOptions(*version, 0, 0);
-  absl::StatusOr<MergeResult> merged = RunMergeJob(merge);
-  absl::Status status = merged.status();
-  // The log must be durable before its memtable leaves: the flushed entries would otherwise outlive older unsynced ones elsewhere.
-  if (status.ok()) status = logs_->SyncClosedThrough(job.log_number);
-  const bool log_failed = !status.ok() && merged.ok();
-  if (status.ok()) {
-    VersionEdit edit;
-    edit.flushed_sequence = job.memtable->last_sequence();
-    edit.oldest_log = job.next_log_number;
-    for (const auto& table : merged->tables) edit.added.emplace_back(0, table->meta());
-    status = versions_->Install(std::move(edit), merged->tables, [&](std::shared_ptr<const Version> installed) {
-      std::shared_ptr<const ReadView> retired;
-      {
-        MutexLock lock(mutex_);
-        immutable_.pop_front();
-        retired = SwapView(std::move(installed));
-        ++flushes_;
-        flush_bytes_ += merged->bytes_written;
-      }
-      RetireView(std::move(retired));
-    });
-    if (!status.ok() && absl::IsResourceExhausted(status)) {
-      for (const auto& table : merged->tables) directory_->Remove(TableName(table->meta().number)).IgnoreError();
-    }
+  absl::Status status;
+  bool output_failed = false;
+  {
+    const absl::StatusOr<MergeResult> merged = MergeMemtable(job, std::move(snapshots));
+    status = merged.status();
+    output_failed = !status.ok();
+    // The log must be durable before its memtable leaves: the flushed entries would otherwise outlive older unsynced ones elsewhere.
+    if (status.ok()) status = logs_->SyncClosedThrough(job.log_number);
+    if (status.ok()) status = InstallFlush(job, *merged);
   }
   if (status.ok()) logs_->RemoveBelow(job.next_log_number);
-  const bool retriable = !log_failed && (absl::IsResourceExhausted(status) || !merged.ok());
-  MutexLock lock(mutex_);
-  flush_running_ = false;
-  flush_failure_ = absl::OkStatus();
-  if (status.ok()) {
-    io_failures_ = 0;
-    retry_delay_micros_ = 0;
-    stall_action_.store(StallDecision::Action::kSlow, std::memory_order_relaxed);  // decided anew by the next write
-  } else if (retriable && (absl::IsResourceExhausted(status) || ++io_failures_ <= kIoRetries)) {
-    flush_failure_ = status;
-    retry_delay_micros_ = std::clamp(retry_delay_micros_ * 2, kFirstRetryMicros, kLastRetryMicros);
-    retry_at_micros_ = environment_.clock->NowMicros() + retry_delay_micros_;
-    ++background_errors_;
-    Log(LogLevel::kWarning, Concat("a flush failed and will be tried again: ", status.ToString()));
-  } else {
-    background_error_ = status;
-    writes_stopped_.store(true, std::memory_order_release);
-    ++background_errors_;
-    Log(LogLevel::kError, Concat("a flush failed, writes are stopped: ", status.ToString()));
+  job.memtable.reset();  // before the flush counts as ended: whoever waits for that finds the memory given back
+  const bool again = absl::IsResourceExhausted(status) || output_failed;
+  std::string report;
+  {
+    MutexLock lock(mutex_);
+    flush_running_ = false;
+    flush_failure_ = absl::OkStatus();
+    if (status.ok()) {
+      io_failures_ = 0;
+      retry_delay_micros_ = 0;
+      stall_action_.store(StallDecision::Action::kSlow, std::memory_order_relaxed);  // decided anew by the next write
+    } else if (again && (absl::IsResourceExhausted(status) || ++io_failures_ <= kIoRetries)) {
+      flush_failure_ = status;
+      ScheduleRetry();
+      report = Concat("a flush failed and will be tried again: ", status.ToString());
+    } else {
+      StopWrites(status);
+      report = Concat("a flush failed, writes are stopped: ", status.ToString());
+    }
+    background_wake_.SignalAll();
+    background_done_.SignalAll();
   }
-  background_wake_.SignalAll();
-  background_done_.SignalAll();
+  if (!report.empty()) Log(LogLevel::kError, report);
   return status;
+}
+
+void DbImpl::ScheduleRetry() {
+  retry_delay_micros_ = std::clamp(retry_delay_micros_ * 2, kFirstRetryMicros, kLastRetryMicros);
+  retry_at_micros_ = environment_.clock->NowMicros() + retry_delay_micros_;
+  ++background_errors_;
+}
+
+void DbImpl::StopWrites(const absl::Status& status) {
+  ++background_errors_;
+  if (!background_error_.ok()) return;
+  background_error_ = status;
+  writes_stopped_.store(true, std::memory_order_release);
+  background_done_.SignalAll();
 }
 
 std::optional<CompactionPlan> DbImpl::TakeCompaction(CompactionLane lane) {
@@ -240,18 +283,25 @@ void DbImpl::MarkBusy(const CompactionPlan& plan, bool busy) {
 
 absl::Status DbImpl::RunCompaction(const CompactionPlan& plan, const std::function<absl::Status(uint64_t)>& progress) {
   const uint64_t start = environment_.clock->NowMicros();
-  const std::shared_ptr<const Version> version = versions_->current();
-  const absl::Status status = plan.trivial_move ? MoveFile(plan, *version) : Compact(plan, *version, progress);
+  std::shared_ptr<const Version> version = versions_->current();
+  absl::Status status;
+  try {
+    status = plan.trivial_move ? MoveFile(plan, *version) : Compact(plan, *version, progress);
+  } catch (const std::bad_alloc&) {
+    status = absl::Status(absl::StatusCode::kResourceExhausted, "");
+  }
   if (!status.ok() && !absl::IsCancelled(status)) NoteCompactionFailure(plan, status);
   std::string largest;
   for (const uint64_t number : plan.inputs) {
     if (const auto file = version->FindByNumber(number)) largest = std::max(largest, file->meta().largest);
   }
+  version.reset();  // before the job counts as ended: whoever waits for that finds the inputs deleted
   MutexLock lock(mutex_);
   MarkBusy(plan, false);
   if (status.ok()) {
     io_failures_ = 0;
     retry_delay_micros_ = 0;
+    compaction_failure_ = absl::OkStatus();
     compaction_cursor_[plan.level] = largest;
     plan.trivial_move ? ++trivial_moves_ : ++compactions_;
     level_work_[plan.output_level].micros += environment_.clock->NowMicros() - start;
@@ -338,64 +388,68 @@ void DbImpl::NoteCompactionFailure(const CompactionPlan& plan, const absl::Statu
     return;
   }
   MutexLock lock(mutex_);
-  ++background_errors_;
   if (absl::IsResourceExhausted(status) || ++io_failures_ <= kIoRetries) {
-    retry_delay_micros_ = std::clamp(retry_delay_micros_ * 2, kFirstRetryMicros, kLastRetryMicros);
-    retry_at_micros_ = environment_.clock->NowMicros() + retry_delay_micros_;
-    return;
+    compaction_failure_ = status;
+    ScheduleRetry();
+  } else {
+    StopWrites(status);
   }
-  background_error_ = status;
-  writes_stopped_.store(true, std::memory_order_release);
 }
 
 // Damage in an input takes that file, and every newer file that overlaps it in L0 and the levels above, out of compaction: nothing newer
 // may sink past it. Which input it was is found by reading each.
 void DbImpl::BlockDamaged(const CompactionPlan& plan, const absl::Status& status) {
   const std::shared_ptr<const Version> version = versions_->current();
-  std::vector<std::pair<uint32_t, std::shared_ptr<TableFile>>> damaged;
-  const auto check = [&](uint32_t level, const std::vector<uint64_t>& numbers) {
+  std::vector<std::shared_ptr<TableFile>> damaged;
+  const auto check = [&](const std::vector<uint64_t>& numbers) {
     for (const uint64_t number : numbers) {
       std::shared_ptr<TableFile> file = version->FindByNumber(number);
       if (file == nullptr) continue;
       const absl::StatusOr<const TableReader*> reader = file->Reader();
       if (!reader.ok() || !(*reader)->Verify(hash_seed_, [this](uint64_t, uint64_t) { return !stopping_.load(); }).ok()) {
-        damaged.emplace_back(level, std::move(file));
+        damaged.push_back(std::move(file));
       }
     }
   };
-  check(plan.level, plan.inputs);
-  check(plan.output_level, plan.output_inputs);
+  check(plan.inputs);
+  check(plan.output_inputs);
   MutexLock lock(mutex_);
   ++background_errors_;
   if (damaged.empty() && !stopping_.load()) {
     // The fault does not show again: try again, but not for ever.
-    if (++io_failures_ > kIoRetries) {
-      background_error_ = status;
-      writes_stopped_.store(true, std::memory_order_release);
-    }
+    if (++io_failures_ > kIoRetries) StopWrites(status);
     return;
   }
-  for (const auto& [damaged_level, file] : damaged) {
-    file->blocked = true;
-    const TableMeta& bad = file->meta();
-    for (uint32_t level = 0; level <= damaged_level; ++level) {
-      for (const auto& other : view_owner_->version->levels()[level].files()) {
-        const TableMeta& meta = other->meta();
-        const bool overlaps = meta.smallest <= bad.largest && bad.smallest <= meta.largest;
-        const bool newer = level < damaged_level || (level == 0 && meta.largest_sequence > bad.largest_sequence);
-        if (overlaps && newer) other->blocked = true;
-      }
+  for (const auto& file : damaged) file->blocked = true;
+  any_blocked_ = true;
+  PropagateBlocked(*view_owner_->version);
+}
+
+// Every file that overlaps a blocked one and holds newer entries is blocked too, in this version and in each later one: what is flushed
+// or compacted to above it can sink no further, so it must not count for stalls either.
+void DbImpl::PropagateBlocked(const Version& version) {
+  if (!any_blocked_) return;
+  std::vector<const TableMeta*> blocked;
+  const auto overlaps = [&blocked](const TableMeta& meta) {
+    return std::any_of(blocked.begin(), blocked.end(),
+                       [&meta](const TableMeta* bad) { return meta.smallest <= bad->largest && bad->smallest <= meta.largest; });
+  };
+  for (size_t level = version.levels().size(); level-- > 0;) {
+    const auto& files = version.levels()[level].files();
+    // Below L0 the files of one level do not overlap; L0 goes from the oldest to the newest.
+    for (auto it = files.rbegin(); it != files.rend(); ++it) {
+      TableFile& file = **it;
+      file.blocked = file.blocked || overlaps(file.meta());
+      if (file.blocked) blocked.push_back(&file.meta());
     }
   }
 }
 
 void DbImpl::RecordBackgroundError(const absl::Status& status) {
-  MutexLock lock(mutex_);
-  ++background_errors_;
-  if (!background_error_.ok()) return;
-  background_error_ = status;
-  writes_stopped_.store(true, std::memory_order_release);
-  background_done_.SignalAll();
+  {
+    MutexLock lock(mutex_);
+    StopWrites(status);
+  }
   Log(LogLevel::kError, Concat("writes are stopped: ", status.ToString()));
 }
 
@@ -419,6 +473,12 @@ absl::Status DbImpl::CompactLevels(std::optional<std::string_view> begin, std::o
     if (progress && !progress(done, total)) return absl::CancelledError("cancelled by the progress callback");
     return absl::OkStatus();
   };
+  // What was written when this began; later flushes are not waited for, or steady writes would keep it going for ever.
+  const SequenceNumber limit = visible_.load(std::memory_order_acquire);
+  const auto l0_is_done = [&](const Version& version) {
+    const auto& files = version.levels()[0].files();
+    return std::none_of(files.begin(), files.end(), [&](const auto& file) { return file->meta().smallest_sequence <= limit; });
+  };
   const uint32_t levels = static_cast<uint32_t>(versions_->current()->levels().size());
   for (uint32_t level = 0; level < levels; ++level) {
     for (;;) {
@@ -427,8 +487,9 @@ absl::Status DbImpl::CompactLevels(std::optional<std::string_view> begin, std::o
         MutexLock lock(mutex_);
         for (;;) {
           TAMIS_RETURN_IF_ERROR(background_error_);
-          if (stopping_.load()) return absl::CancelledError("the database is being closed");
+          if (stopping_.load()) return Closing();
           bool busy = false;
+          if (level == 0 && l0_is_done(*view_owner_->version)) break;
           plan = PickManual(view_owner_->version->Shape(), options_.compaction, level, begin, end, &busy);
           if (plan || !busy || compactions_running_ == 0) break;
           background_done_.Wait(mutex_);
@@ -436,7 +497,9 @@ absl::Status DbImpl::CompactLevels(std::optional<std::string_view> begin, std::o
         if (plan) MarkBusy(*plan, true);
       }
       if (!plan) break;
-      TAMIS_RETURN_IF_ERROR(RunCompaction(*plan, report));
+      const absl::Status status = RunCompaction(*plan, report);
+      if (absl::IsCancelled(status) && stopping_.load()) return Closing();
+      TAMIS_RETURN_IF_ERROR(status);
     }
   }
   if (options_.background_threads == 0) {

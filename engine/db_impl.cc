@@ -1,6 +1,7 @@
 #include "engine/db_impl.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/epoch.h"
 #include "base/status_util.h"
@@ -287,7 +288,8 @@ absl::Status DbImpl::WaitForBackgroundWork() {
       TAMIS_RETURN_IF_ERROR(background_error_);
       if (stopping_.load()) return absl::FailedPreconditionError("the database is being closed");
       if (!flush_running_ && compactions_running_ == 0 && !WorkDue()) break;
-      if (!flush_failure_.ok()) return flush_failure_;
+      TAMIS_RETURN_IF_ERROR(flush_failure_);
+      TAMIS_RETURN_IF_ERROR(compaction_failure_);
       background_wake_.SignalAll();
       background_done_.Wait(mutex_);
     }
@@ -303,10 +305,7 @@ absl::Status DbImpl::CompactRange(std::optional<std::string_view> begin, std::op
   if (read_only_) return absl::FailedPreconditionError("the database is open read-only");
   if (begin && end && *begin >= *end) return absl::OkStatus();
   TAMIS_RETURN_IF_ERROR(Flush());
-  const absl::Status status = CompactLevels(begin, end, progress);
-  // Closing breaks compactions off as a Progress callback does, but Cancelled is the answer to the latter only.
-  if (absl::IsCancelled(status) && stopping_.load()) return absl::FailedPreconditionError("the database is being closed");
-  return status;
+  return CompactLevels(begin, end, progress);
 }
 
 absl::Status DbImpl::Close() {
@@ -324,12 +323,28 @@ absl::Status DbImpl::Close() {
     while (calls_ != 0) background_done_.Wait(mutex_);
   }
   absl::Status status;
+  try {
+    status = Shutdown();
+  } catch (const std::bad_alloc&) {
+    status = absl::Status(absl::StatusCode::kResourceExhausted, "");
+  }
+  MutexLock lock(mutex_);
+  close_status_ = status;
+  closed_ = true;
+  background_done_.SignalAll();
+  return status;
+}
+
+absl::Status DbImpl::Shutdown() {
+  absl::Status status;
   if (logs_ != nullptr) {
     // As leader: every write that was queued before has ended. Later ones find the handle closed.
     status = commits_.RunExclusive([this]() -> absl::Status {
       handle_->MarkClosed();
-      if (writes_stopped_.load()) return absl::OkStatus();  // what was lost was said then
-      return logs_->Finish();
+      // Also after a background error: the log may be whole, and what it holds was acknowledged. A failed log says so again.
+      TAMIS_RETURN_IF_ERROR(logs_->Finish());
+      MutexLock lock(mutex_);
+      return background_error_;
     });
   }
   handle_->MarkClosed();
@@ -350,10 +365,6 @@ absl::Status DbImpl::Close() {
   obsolete_->Close();
   Log(status.ok() ? LogLevel::kInfo : LogLevel::kError, Concat("closed: ", status.ok() ? "OK" : status.ToString()));
   lock_.reset();
-  MutexLock lock(mutex_);
-  close_status_ = status;
-  closed_ = true;
-  background_done_.SignalAll();
   return status;
 }
 

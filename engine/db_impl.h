@@ -111,6 +111,7 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   absl::Status PrepareWrite(uint64_t bytes);
   absl::Status Throttle(const StallDecision& decision, uint64_t bytes);
   absl::Status WaitForRoom(StallReason reason);
+  static absl::Status NothingWritten(const absl::Status& status);
   absl::Status RotateMemtable();
   StallInputs CollectStallInputs() TAMIS_REQUIRES(mutex_);
   absl::Status WritableStatus() const;
@@ -125,6 +126,8 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   bool JobDue(CompactionLane lane) TAMIS_REQUIRES(mutex_);
   bool TakeFlush() TAMIS_REQUIRES(mutex_);  // true: the caller runs FlushOldest, and nobody else does until it has ended
   absl::Status FlushOldest();
+  absl::StatusOr<MergeResult> MergeMemtable(const ImmutableMemtable& job, std::vector<SequenceNumber> snapshots);
+  absl::Status InstallFlush(const ImmutableMemtable& job, const MergeResult& merged);
   std::optional<CompactionPlan> TakeCompaction(CompactionLane lane) TAMIS_REQUIRES(mutex_);
   void MarkBusy(const CompactionPlan& plan, bool busy) TAMIS_REQUIRES(mutex_);
   absl::Status RunCompaction(const CompactionPlan& plan, const std::function<absl::Status(uint64_t)>& progress);
@@ -133,6 +136,9 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   OutputOptions MakeOutputOptions(const Version& version, uint32_t level, uint64_t target_file_bytes);
   void NoteCompactionFailure(const CompactionPlan& plan, const absl::Status& status);
   void BlockDamaged(const CompactionPlan& plan, const absl::Status& status);
+  void PropagateBlocked(const Version& version) TAMIS_REQUIRES(mutex_);
+  void ScheduleRetry() TAMIS_REQUIRES(mutex_);
+  void StopWrites(const absl::Status& status) TAMIS_REQUIRES(mutex_);
   absl::Status CompactLevels(std::optional<std::string_view> begin, std::optional<std::string_view> end, const Progress& progress);
   void PublishVersion(std::shared_ptr<const Version> version);
   void RecordBackgroundError(const absl::Status& status);
@@ -144,6 +150,7 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   void LoadTables();
 
   // --- shared ---
+  absl::Status Shutdown();  // what Close does once no call is in progress
   // A call in progress, which Close waits for.
   class Call;
   absl::Status CheckSnapshot(const ReadOptions& options) const;
@@ -185,6 +192,8 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   std::deque<ImmutableMemtable> immutable_ TAMIS_GUARDED_BY(mutex_);  // oldest first
   absl::Status background_error_ TAMIS_GUARDED_BY(mutex_);             // sticky
   absl::Status flush_failure_ TAMIS_GUARDED_BY(mutex_);                // of the last flush; tried again
+  absl::Status compaction_failure_ TAMIS_GUARDED_BY(mutex_);           // of the last compaction; tried again
+  bool any_blocked_ TAMIS_GUARDED_BY(mutex_) = false;                  // a table was taken out of compaction
   std::atomic<bool> writes_stopped_{false};                            // background_error_ is set
   bool flush_running_ TAMIS_GUARDED_BY(mutex_) = false;
   uint32_t compactions_running_ TAMIS_GUARDED_BY(mutex_) = 0;

@@ -17,6 +17,7 @@
 #include "engine/shared_block_cache.h"
 #include "engine/version/file_names.h"
 #include "engine/write/batch_format.h"
+#include "wal/log_reader.h"
 
 namespace tamis::internal {
 namespace {
@@ -111,11 +112,9 @@ uint32_t LevelsFor(const Options& options, const ManifestState& state) {
 
 class Opener {
  public:
-  Opener(const Options& options, const std::string& path, const Environment& environment) : environment_(environment) {
-    opened_.options = options;
-    opened_.path = path;
-    opened_.environment = environment;
-    opened_.filters_refused = std::make_shared<std::atomic<uint64_t>>(0);
+  Opener(const Options& options, const std::string& path, const Environment& environment)
+      : environment_(environment), options_(options), path_(path) {
+    Begin();
   }
 
   absl::StatusOr<std::shared_ptr<DbImpl>> OpenForWriting() {
@@ -128,37 +127,46 @@ class Opener {
     MakeContext(/*keep_open=*/false);
     TAMIS_RETURN_IF_ERROR(FindTables(*opened_.directory, state));
     TAMIS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, opened_.directory->List());
+    TAMIS_RETURN_IF_ERROR(CheckUnlistedLogs(entries, state));
     next_number_ = std::max(state.next_file_number, NumberAboveAll(entries));
-    TAMIS_RETURN_IF_ERROR(Recover(&state));
+    if (const absl::Status recovered = Recover(&state); !recovered.ok()) {
+      RemoveRecovered();
+      return recovered;
+    }
     opened_.recovery.bytes_dropped += contents.bytes_dropped;
     if (!contents.drop_reason.empty() && opened_.recovery.reason.empty()) opened_.recovery.reason = contents.drop_reason;
     const uint64_t manifest_number = next_number_++;
     const uint64_t temporary = next_number_++;
     state.next_file_number = next_number_;
-    TAMIS_ASSIGN_OR_RETURN(std::unique_ptr<Manifest> manifest,
-                           Manifest::Create(opened_.directory.get(), manifest_number, temporary, state, environment_.random));
+    absl::StatusOr<std::unique_ptr<Manifest>> manifest =
+        Manifest::Create(opened_.directory.get(), manifest_number, temporary, state, environment_.random);
+    // After another error CURRENT may name the new manifest, which lists them.
+    if (absl::IsResourceExhausted(manifest.status())) RemoveRecovered();
+    TAMIS_RETURN_IF_ERROR(manifest.status());
     recovered_.clear();
     tables_ = MakeTableFiles(state, LevelsFor(options, state), opened_.context);
     RemoveOrphans(entries, state, /*keep_tables=*/contents.bytes_dropped != 0);
-    return Finish(std::move(state), std::move(manifest));
+    return Finish(std::move(state), *std::move(manifest));
   }
 
-  // The state at this moment, beside a writer that may change everything meanwhile: what looks like damage is believed only if the
-  // manifest and the fault are the same at a second look.
+  // The state at this moment, beside a writer that may change everything meanwhile: what looks like damage, or like an end of the history
+  // before that of the logs, is believed only if the manifest and the fault are the same at a second look.
   absl::StatusOr<std::shared_ptr<DbImpl>> OpenForReading() {
     const uint64_t deadline = environment_.clock->NowMicros() + kReadOnlyPatienceMicros;
     std::string last_fault;
     for (uint64_t pause = 1000;; pause = std::min<uint64_t>(pause * 2, 100'000)) {
+      Begin();  // an attempt that opened but stopped short has given opened_ away
       ManifestContents seen;
       absl::StatusOr<std::shared_ptr<DbImpl>> result = TryOpenForReading(&seen);
-      if (result.ok() || absl::IsUnimplemented(result.status()) || absl::IsInvalidArgument(result.status()) ||
+      if (result.ok() && stopped_short_.empty()) return result;
+      if (absl::IsUnimplemented(result.status()) || absl::IsInvalidArgument(result.status()) ||
           absl::IsFailedPrecondition(result.status())) {
         return result;
       }
-      std::string fault = Concat(seen.manifest_number, " ", seen.last_record_end, " ", result.status().ToString());
+      std::string fault = Concat(seen.manifest_number, " ", seen.last_record_end, " ", stopped_short_, result.status().ToString());
       if (fault == last_fault) return result;
       if (environment_.clock->NowMicros() >= deadline) {
-        return absl::UnavailableError(Concat(opened_.path, ": its writer changes it faster than it can be opened for reading (last seen: ",
+        return absl::UnavailableError(Concat(path_, ": its writer changes it faster than it can be opened for reading (last seen: ",
                                              result.status().ToString(), ")"));
       }
       last_fault = std::move(fault);
@@ -167,6 +175,15 @@ class Opener {
   }
 
  private:
+  void Begin() {
+    opened_ = OpenedDatabase();
+    opened_.options = options_;
+    opened_.path = path_;
+    opened_.environment = environment_;
+    opened_.filters_refused = std::make_shared<std::atomic<uint64_t>>(0);
+    stopped_short_.clear();
+  }
+
   absl::Status OpenAndLock() {
     const Options& options = opened_.options;
     const auto mode = options.create_if_missing ? FileSystem::OpenMode::kCreate : FileSystem::OpenMode::kExisting;
@@ -223,6 +240,32 @@ class Opener {
     opened_.context = std::move(context);
   }
 
+  // A log takes its first record only when the manifest lists it (write/log_set.h, G1): one that holds records but is not listed shows
+  // that the manifest has lost its end, even where what is left looks whole.
+  absl::Status CheckUnlistedLogs(const std::vector<DirectoryEntry>& entries, const ManifestState& state) const {
+    for (const DirectoryEntry& entry : entries) {
+      const std::optional<FileName> name = ParseFileName(entry.name);
+      if (!name || name->kind != FileKind::kLog || name->number < state.oldest_log || state.logs.count(name->number) != 0) continue;
+      absl::StatusOr<std::unique_ptr<RandomAccessFile>> file = opened_.directory->OpenRandomAccess(entry.name);
+      if (!file.ok()) return file.status();
+      const absl::StatusOr<std::unique_ptr<LogReader>> log =
+          LogReader::Open(std::shared_ptr<const RandomAccessFile>(*std::move(file)), LogKind::kWriteAheadLog, std::nullopt);
+      if (!log.ok() || (*log)->identity().database_id != state.identity.database_id) continue;  // never finished, or not ours
+      LogRecord record;
+      if ((*log)->Next(&record)) {
+        return absl::DataLossError(Concat((*log)->path(), " holds records, but the manifest does not list it: the manifest has lost its end"));
+      }
+      TAMIS_RETURN_IF_ERROR((*log)->status());
+    }
+    return absl::OkStatus();
+  }
+
+  // What a failed opening wrote: nothing lists it, and a full disk must not get fuller at each try.
+  void RemoveRecovered() {
+    recovered_.clear();
+    for (const uint64_t number : recovered_numbers_) opened_.directory->Remove(TableName(number)).IgnoreError();
+  }
+
   // Step 4. The tables made are listed in *state and kept open in recovered_.
   absl::Status Recover(ManifestState* state) {
     auto memtable = std::make_shared<Memtable>();
@@ -260,7 +303,10 @@ class Opener {
     job.output.new_file_number = [this] { return next_number_++; };
     job.output.context = opened_.context;
     TAMIS_ASSIGN_OR_RETURN(MergeResult merged, RunMergeJob(job));
-    for (auto& made : merged.tables) recovered_.push_back(std::move(made));
+    for (auto& made : merged.tables) {
+      recovered_numbers_.push_back(made->meta().number);
+      recovered_.push_back(std::move(made));
+    }
     return absl::OkStatus();
   }
 
@@ -304,21 +350,27 @@ class Opener {
     TAMIS_RETURN_IF_ERROR(CheckSeed(state));
     opened_.logger = opened_.options.logger;
     MakeContext(/*keep_open=*/true);
+    TAMIS_ASSIGN_OR_RETURN(const std::vector<DirectoryEntry> entries, opened_.directory->List());
+    TAMIS_RETURN_IF_ERROR(CheckUnlistedLogs(entries, state));
     // All tables are open before the logs are read: what the writer deletes from now on is still there for us.
     tables_ = MakeTableFiles(state, LevelsFor(opened_.options, state), opened_.context);
     for (const auto& level : tables_) {
       for (const auto& file : level) TAMIS_RETURN_IF_ERROR(file->OpenFile());
-    }
-    for (const auto& level : tables_) {
-      for (const auto& file : level) TAMIS_RETURN_IF_ERROR(file->Reader().status());
     }
     auto memtable = std::make_shared<Memtable>();
     TAMIS_ASSIGN_OR_RETURN(const ReplayResult replayed,
                            ReplayLogs(*opened_.directory, state, [&](SequenceNumber first, uint64_t count, std::string_view operations) {
                              return AddToMemtable(memtable.get(), first, count, operations);
                            }));
+    // Last, since it takes longest and needs only what is open by now.
+    for (const auto& level : tables_) {
+      for (const auto& file : level) TAMIS_RETURN_IF_ERROR(file->Reader().status());
+    }
     opened_.last_sequence = replayed.last_sequence;
     opened_.recovery = replayed.stats;
+    stopped_short_.clear();
+    // (Bytes behind the end of the newest log are the record that the writer is just storing.)
+    if (replayed.later_logs_hold_records) stopped_short_ = Concat(replayed.stats.bytes_dropped, " ", replayed.stats.reason, " ");
     opened_.memtable = std::move(memtable);
     return Finish(std::move(state), nullptr);
   }
@@ -335,14 +387,20 @@ class Opener {
     }
     auto database = std::make_shared<DbImpl>(std::move(opened_));
     *waker_ = database;
-    TAMIS_RETURN_IF_ERROR(database->Start());
-    return database;
+    const absl::Status started = database->Start();
+    if (started.ok()) return database;
+    database->Close().IgnoreError();  // here, and not wherever the last reference goes
+    return started;
   }
 
   const Environment environment_;
+  const Options options_;
+  const std::string path_;
   OpenedDatabase opened_;
   std::shared_ptr<std::weak_ptr<DbImpl>> waker_;
   std::vector<std::shared_ptr<TableFile>> recovered_;
+  std::vector<uint64_t> recovered_numbers_;
+  std::string stopped_short_;  // read-only: where the history ended, if a later log holds records
   std::vector<std::vector<std::shared_ptr<TableFile>>> tables_;  // by level, of the state that is opened
   uint64_t next_number_ = 1;
 };
@@ -394,7 +452,12 @@ void DbImpl::LoadTables() {
   if (queue->files.empty()) return;
   const auto load = [this, queue] {
     for (size_t i = queue->next.fetch_add(1); i < queue->files.size() && !stopping_.load(); i = queue->next.fetch_add(1)) {
-      const absl::Status status = queue->files[i]->Reader().status();
+      absl::Status status;
+      try {
+        status = queue->files[i]->Reader().status();
+      } catch (const std::bad_alloc&) {
+        status = absl::Status(absl::StatusCode::kResourceExhausted, "");  // opened when it is read
+      }
       if (!status.ok()) Log(LogLevel::kError, Concat("a table cannot be opened, reads of it will fail: ", status.ToString()));
       if (queue->done.fetch_add(1) + 1 != queue->files.size()) continue;
       versions_->Refresh([this](std::shared_ptr<const Version> version) { PublishVersion(std::move(version)); });

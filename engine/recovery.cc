@@ -114,6 +114,7 @@ class Replay {
       const uint64_t log_end = log.stop() == LogStop::kDamaged ? log.file_size() : std::max(last_end, log.stop_offset());
       if (log_end > from) dropped += log_end - from;
       more_records = more_records || last_end > from;
+      if (i > end.log && last_end > from) result_.later_logs_hold_records = true;
     }
     for (size_t i = 0; i < end.log; ++i) {
       if (logs_[i]->greatest_proof() > proof) proof = logs_[i]->greatest_proof();

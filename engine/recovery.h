@@ -22,6 +22,7 @@ struct ReplayResult {
   RecoveryStats stats;
   SequenceNumber last_sequence = 0;  // the newest that counts
   bool clean = false;                // nothing replayed and nothing dropped
+  bool later_logs_hold_records = false;  // the history ended before the newest log that has any
 };
 
 // Receives the records of the history, in order: operations as in batch_format.h, numbered from first_sequence.

@@ -87,7 +87,7 @@ absl::Status DbImpl::PrepareWrite(uint64_t bytes) {
     if (!full && !inline_work_left_) return absl::OkStatus();
     inline_work_left_ = true;  // until RunDueWork succeeds: a failure fails this call, and the work is due again in the next
     if (full) TAMIS_RETURN_IF_ERROR(RotateMemtable());
-    TAMIS_RETURN_IF_ERROR(RunDueWork());
+    TAMIS_RETURN_IF_ERROR(NothingWritten(RunDueWork()));
     inline_work_left_ = false;
     return absl::OkStatus();
   }
@@ -122,6 +122,12 @@ absl::Status DbImpl::PrepareWrite(uint64_t bytes) {
   }
 }
 
+// What background work failed with, as the answer to a write that was not begun: Unknown would say that it may survive.
+absl::Status DbImpl::NothingWritten(const absl::Status& status) {
+  if (status.ok() || absl::IsResourceExhausted(status) || absl::IsFailedPrecondition(status)) return status;
+  return absl::FailedPreconditionError(Concat("nothing was written, background work failed: ", status.ToString()));
+}
+
 StallInputs DbImpl::CollectStallInputs() {
   StallInputs inputs;
   inputs.immutable_memtables = static_cast<uint32_t>(immutable_.size());
@@ -152,13 +158,14 @@ absl::Status DbImpl::WaitForRoom(StallReason reason) {
     stalls_.current_reason = std::string(StallReasonName(reason));
     // Any end of a job may have made room; the caller decides anew.
     const bool closing = stopping_.load();
-    if (!closing && background_error_.ok() && flush_failure_.ok()) {
+    const absl::Status& failure = reason == StallReason::kMemtables ? flush_failure_ : compaction_failure_;
+    if (!closing && background_error_.ok() && failure.ok()) {
       background_wake_.SignalAll();
       background_done_.WaitFor(mutex_, kLongStallMicros);
     }
     stalls_.current_reason.clear();
-    // A flush that cannot be written (disk full) is tried again in the background; the write is refused meanwhile, nothing was written.
-    status = flush_failure_;
+    // Work that cannot be done (disk full) is tried again in the background; the write is refused meanwhile.
+    status = NothingWritten(failure);
     if (closing && status.ok()) status = absl::FailedPreconditionError("the database is being closed");
     const uint64_t micros = environment_.clock->NowMicros() - start;
     stalls_.micros += micros;

@@ -15,7 +15,8 @@ absl::StatusOr<BlockRef> TableReader::ReadDataBlock(uint32_t ordinal, const Tabl
   TAMIS_ASSIGN_OR_RETURN(BlockBytes bytes, ReadBlock(source(), handle, options.verify_checksums));
   BlockRef block = BlockRef::Adopt(new CachedBlock(std::move(bytes.buffer), bytes.size));
   TAMIS_RETURN_IF_ERROR(AtBlock(source(), handle.offset, block.get()->Parse()));
-  if (options.fill_cache) slots_->Offer(ordinal, block);
+  // An unchecked block is not for readers that want theirs checked.
+  if (options.fill_cache && options.verify_checksums) slots_->Offer(ordinal, block);
   return block;
 }
 

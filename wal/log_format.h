@@ -26,8 +26,9 @@
 //
 // Bytes not covered by a checksum: the padding at block ends (checked to be zero) and zeros after the end (checked).
 //
-// End of a log. An end mark is the last fragment of a log that was closed; the file is truncated to it. A log that was in use when its
-// process ended has no end mark: its last record is followed by zeros of preallocated space, a torn record, or the end of the file.
+// End of a log. An end mark is the last fragment of a log that was closed; the file is truncated to it (until then, zeros of preallocated
+// space follow). A log that was in use when its process ended has no end mark: its last record is followed by zeros of preallocated space,
+// a torn record, or the end of the file.
 // A proof (type 6) carries nothing but its head: it is stored after a sync so that the group just synced is covered even if no later
 // record follows.
 #pragma once

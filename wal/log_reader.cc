@@ -233,6 +233,13 @@ bool LogReader::Next(LogRecord* record) {
     if (fragment.type == FragmentType::kEndMark) {
       offset_ = fragment.end;
       if (offset_ == size_) return Stop(LogStop::kEndMark, offset_, "end mark");
+      // The process may have ended between the end mark and the truncation to it.
+      const absl::StatusOr<bool> zeros = OnlyZerosFrom(offset_);
+      if (!zeros.ok()) {
+        status_ = zeros.status();
+        return false;
+      }
+      if (*zeros) return Stop(LogStop::kEndMark, offset_, "end mark, and preallocated zeros");
       return Stop(LogStop::kDamaged, offset_, Concat("an end mark at ", at, " with ", size_ - offset_, " bytes behind it"));
     }
     record->offset = at;

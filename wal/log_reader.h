@@ -32,9 +32,9 @@ struct LogRecord {
 
 enum class LogStop {
   kNone,     // Next has not returned false yet
-  kEndMark,  // an end mark, and the file ends there: the log was closed
+  kEndMark,  // an end mark, and the file ends there (or only zeros follow, which were not cut off yet): the log was closed
   kZeros,    // only zeros (perhaps none) up to the end of the file: in use when its process ended
-  kDamaged,  // anything else: a torn, garbled or missing fragment, or bytes after an end mark
+  kDamaged,  // anything else: a torn, garbled or missing fragment, or other bytes after an end mark
 };
 
 class LogReader {

@@ -222,14 +222,15 @@ absl::Status LogWriter::NoteSynced(uint64_t offset) {
   return Emit(Path::kMapping, FragmentType::kProof, proven_, 0, 0, {}, {});
 }
 
-absl::Status LogWriter::Finish(FinishMode mode) {
+absl::Status LogWriter::Finish(FinishMode mode, ProvenPoint proven) {
   TAMIS_RETURN_IF_ERROR(Usable());
   const bool synced = mode == FinishMode::kSynced;
   if (synced) {
     TAMIS_RETURN_IF_ERROR(SyncData());
     proven_.offset = FragmentStart(offset_);
+    proven = proven_;
   }
-  TAMIS_RETURN_IF_ERROR(Emit(synced ? Path::kSystemCall : Path::kMapping, FragmentType::kEndMark, proven_, 0, 0, {}, {}));
+  TAMIS_RETURN_IF_ERROR(Emit(synced ? Path::kSystemCall : Path::kMapping, FragmentType::kEndMark, proven, 0, 0, {}, {}));
   finished_ = true;
   if (absl::Status status = file_->Truncate(offset_); !status.ok()) return Fail(std::move(status));
   reserved_ = offset_;

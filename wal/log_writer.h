@@ -65,8 +65,9 @@ class LogWriter {
   // Ends the log. kUnsynced (rotation): stores an end mark that proves no more than any record, and truncates to it; the caller syncs
   // later through SyncData on this still open writer. kSynced (Close): syncs, stores an end mark whose proof is its own offset,
   // truncates, syncs again, closes the file. Only SyncData (kUnsynced only), NoteSynced and the accessors may follow.
+  // `proven`, for kUnsynced, as for Append: what is known durable now. (This log's own proven() would claim that every older log is.)
   enum class FinishMode { kUnsynced, kSynced };
-  absl::Status Finish(FinishMode mode);
+  absl::Status Finish(FinishMode mode, ProvenPoint proven = {});
 
   uint64_t offset() const { return offset_; }      // where the next record goes; bytes of the log so far
   uint64_t reserved() const { return reserved_; }  // bytes allocated on disk

@@ -58,6 +58,9 @@ std::pair<size_t, size_t> Overlapping(const Level& level, const KeyRange& range)
   return {static_cast<size_t>(first - level.begin()), static_cast<size_t>(last - level.begin())};
 }
 
+// Files below this part of target_file_bytes are small.
+constexpr uint64_t kSmallFileOneIn = 8;
+
 enum class Obstacle : uint8_t { kNone, kBusy, kBlocked };
 
 // A choice of first inputs (from one level) completed to a plan, or what is in its way.
@@ -163,11 +166,39 @@ Draft CompleteL0(const TreeShape& tree, uint32_t output_level, const std::vector
   return Complete(tree, 0, output_level, inputs, reason);
 }
 
-// The oldest file that can be moved without a rewrite, if there is one.
+// Small files beside the plan's range in the output level are rewritten with it. Else a load in ascending order through many short
+// openings, each of which flushes a tiny table, would leave one file for each in the last level for ever. (No other plan writes between
+// the range and its neighbour: the levels between L0 and its output are empty, P2.)
+CompactionPlan WithSmallNeighbours(const TreeShape& tree, CompactionPlan plan, uint64_t small_bytes) {
+  if (plan.input_bytes == 0) return plan;
+  std::optional<KeyRange> hull;
+  const auto add = [&hull](const Level& files, const std::vector<uint64_t>& numbers) {
+    for (const FileShape& file : files) {
+      if (std::find(numbers.begin(), numbers.end(), file.meta->number) == numbers.end()) continue;
+      hull ? hull->Add(*file.meta) : void(hull = RangeOf(*file.meta));
+    }
+  };
+  add(tree[plan.level], plan.inputs);
+  const Level& below = tree[plan.output_level];
+  add(below, plan.output_inputs);
+  const auto [first, last] = Overlapping(below, *hull);
+  const auto take = [&](const FileShape& file, std::vector<uint64_t>::iterator place) {
+    if (file.busy || file.blocked || file.meta->size >= small_bytes) return;
+    plan.output_inputs.insert(place, file.meta->number);
+    plan.input_bytes += file.meta->size;
+    plan.trivial_move = false;
+  };
+  if (first > 0) take(below[first - 1], plan.output_inputs.begin());
+  if (last < below.size()) take(below[last], plan.output_inputs.end());
+  return plan;
+}
+
+// The oldest file that can be moved without a rewrite, if there is one; small ones are to be merged instead.
 std::optional<CompactionPlan> PickL0Move(const TreeShape& tree, uint32_t output_level, const std::vector<size_t>& eligible,
-                                         CompactionReason reason) {
+                                         CompactionReason reason, uint64_t small_bytes) {
   const Level& files = tree[0];
   for (auto i = eligible.rbegin(); i != eligible.rend(); ++i) {
+    if (files[*i].meta->size < small_bytes) continue;
     const auto older = files.begin() + static_cast<std::ptrdiff_t>(*i) + 1;
     if (std::any_of(older, files.end(), [&](const FileShape& file) { return Overlap(*file.meta, *files[*i].meta); })) continue;
     Draft draft = CompleteL0(tree, output_level, {*i}, reason);
@@ -178,7 +209,8 @@ std::optional<CompactionPlan> PickL0Move(const TreeShape& tree, uint32_t output_
 
 // A plan from L0 for the wanted files and what must go with them. Without one, *busy says whether that may change when running plans end.
 std::optional<CompactionPlan> PickL0(const TreeShape& tree, uint32_t output_level, const std::vector<bool>& wanted, CompactionReason reason,
-                                     bool* busy) {
+                                     const CompactionOptions& options, bool* busy) {
+  const uint64_t small_bytes = options.target_file_bytes / kSmallFileOneIn;
   *busy = false;
   const std::vector<size_t> eligible = EligibleL0(tree[0], wanted);
   if (eligible.empty()) return std::nullopt;
@@ -186,9 +218,9 @@ std::optional<CompactionPlan> PickL0(const TreeShape& tree, uint32_t output_leve
     *busy = true;
     return std::nullopt;
   }
-  if (auto move = PickL0Move(tree, output_level, eligible, reason)) return move;
+  if (auto move = PickL0Move(tree, output_level, eligible, reason, small_bytes)) return move;
   Draft all = CompleteL0(tree, output_level, eligible, reason);
-  if (all.obstacle == Obstacle::kNone) return std::move(all.plan);
+  if (all.obstacle == Obstacle::kNone) return WithSmallNeighbours(tree, std::move(all.plan), small_bytes);
   *busy = all.obstacle == Obstacle::kBusy;
   if (*busy) return std::nullopt;
   // A blocked file below lies in a gap between the chosen ones (those that overlap it are blocked themselves): go around it.
@@ -340,7 +372,7 @@ std::optional<CompactionPlan> PickCompaction(const TreeShape& tree, const Compac
       }
     }
     bool busy = false;
-    auto plan = PickL0(tree, output, std::vector<bool>(tree[0].size(), true), CompactionReason::kL0Files, &busy);
+    auto plan = PickL0(tree, output, std::vector<bool>(tree[0].size(), true), CompactionReason::kL0Files, options, &busy);
     if (plan && lane != CompactionLane::kDeepOnly) return plan;
     if (plan || (busy && !AnyBusy(tree[0]))) held = output;
   }
@@ -367,7 +399,7 @@ std::optional<CompactionPlan> PickManual(const TreeShape& tree, const Compaction
   if (level == 0) {
     std::vector<bool> wanted;
     for (const FileShape& file : files) wanted.push_back(in_range(*file.meta));
-    return PickL0(tree, output, wanted, CompactionReason::kManual, busy);
+    return PickL0(tree, output, wanted, CompactionReason::kManual, options, busy);
   }
   bool waits = false;
   for (const FileShape& file : files) {

@@ -15,6 +15,7 @@
 //   P2  A newer entry of a key never gets below an older one: all files that overlap the hull (least range that covers them) of the first
 //       inputs in the output level are inputs, levels between the two are empty, and an L0 file is taken only with every older L0 file
 //       that overlaps it.
+//       A plan from L0 also rewrites the files beside its range in the output level that are below an eighth of target_file_bytes.
 //   P3  Plans that run at once have disjoint outputs. The engine marks all inputs of a running plan busy, of both levels. At most one
 //       plan from L0 runs at a time (its hull may have gaps that a second one could fill). Other plans have one first input, which
 //       every output input overlaps: the hull has no gaps, so two of them overlap only if they share a file or one's input overlaps the

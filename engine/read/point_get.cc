@@ -168,6 +168,7 @@ bool PointMayExist(const ReadView& view, const LookupKey& key) {
     if (levels[0].RangeHolds(i, key.user_key) && may(levels[0], i)) return true;
   }
   for (size_t level = 1; level < levels.size(); ++level) {
+    if (levels[level].empty()) continue;
     const size_t found = levels[level].Find(key.user_key);
     if (found != LevelFiles::kNone && may(levels[level], found)) return true;
   }

@@ -37,20 +37,15 @@ LevelFiles::LevelFiles(std::vector<std::shared_ptr<TableFile>> files, uint64_t h
   }
 }
 
-size_t LevelFiles::LowerBound(std::string_view key) const {
+size_t LevelFiles::FirstFence(std::string_view key, uint64_t target) const {
   const size_t count = files_.size();
-  if (count == 0) return 0;
-  const size_t shared = common_prefix_.size();
-  // Against the common prefix first: a key without it lies before or after every fence.
-  const int by_prefix = key.substr(0, shared).compare(common_prefix_);
-  if (by_prefix < 0) return 0;
-  if (by_prefix > 0) return count;
-  const uint64_t target = LoadBigPrefix(key.substr(shared));
   const uint64_t* base = largest_.data();
   size_t left = count;
   while (left > 1) {
     const size_t half = left / 2;
-    base += (base[half - 1] < target) ? half : 0;
+    // A mask, lest the compiler make it a branch: at random keys every second one would be mispredicted.
+    const size_t below = base[half - 1] < target ? 1 : 0;
+    base += half & (0 - below);
     left -= half;
   }
   size_t i = static_cast<size_t>(base - largest_.data()) + (*base < target ? 1 : 0);
@@ -58,14 +53,21 @@ size_t LevelFiles::LowerBound(std::string_view key) const {
   return i;
 }
 
-size_t LevelFiles::Find(std::string_view key) const {
-  const size_t i = LowerBound(key);
-  if (i == files_.size()) return kNone;
+size_t LevelFiles::LowerBound(std::string_view key) const {
+  if (files_.empty()) return 0;
+  // Against the common prefix first: a key without it lies before or after every fence.
   const size_t shared = common_prefix_.size();
-  if (key.size() < shared) return kNone;  // before every fence: LowerBound gave 0 for a key that is smaller than all
+  const int by_prefix = key.substr(0, shared).compare(common_prefix_);
+  if (by_prefix != 0) return by_prefix < 0 ? 0 : files_.size();
+  return FirstFence(key, LoadBigPrefix(key.substr(shared)));
+}
+
+size_t LevelFiles::Find(std::string_view key) const {
+  const size_t shared = common_prefix_.size();
+  if (key.size() < shared || std::memcmp(key.data(), common_prefix_.data(), shared) != 0) return kNone;
   const uint64_t target = LoadBigPrefix(key.substr(shared));
-  // LowerBound found a fence at or after the key, so the key has the common prefix unless it lies before all fences.
-  if (key.substr(0, shared) != common_prefix_) return kNone;
+  const size_t i = FirstFence(key, target);
+  if (i == files_.size()) return kNone;
   if (smallest_[i] != target) return smallest_[i] < target ? i : kNone;
   return std::string_view(files_[i]->meta().smallest) <= key ? i : kNone;
 }
@@ -112,7 +114,7 @@ uint64_t Version::TotalBytes() const {
 
 bool Version::MayExistBelow(uint32_t level, std::string_view key) const {
   for (size_t deeper = level + 1; deeper < levels_.size(); ++deeper) {
-    if (levels_[deeper].Find(key) != LevelFiles::kNone) return true;
+    if (!levels_[deeper].empty() && levels_[deeper].Find(key) != LevelFiles::kNone) return true;
   }
   return false;
 }

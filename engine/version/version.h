@@ -28,7 +28,7 @@ class LevelFiles {
   LevelFiles(std::vector<std::shared_ptr<TableFile>> files, uint64_t hash_seed);
 
   static constexpr size_t kNone = static_cast<size_t>(-1);
-  // V1 levels: the index of the one file whose range holds `key`, or kNone.
+  // V1 levels: the index of the one file whose range holds `key`, or kNone. REQUIRES: not empty.
   size_t Find(std::string_view key) const;
   // Any level: whether the range of file `i` holds `key`.
   bool RangeHolds(size_t i, std::string_view key) const;
@@ -48,6 +48,9 @@ class LevelFiles {
   uint64_t bytes() const { return bytes_; }
 
  private:
+  // LowerBound for a key that has the common prefix and then `target`. REQUIRES: not empty.
+  size_t FirstFence(std::string_view key, uint64_t target) const;
+
   std::vector<std::shared_ptr<TableFile>> files_;
   // The common prefix of all fence keys, and the 8 bytes after it (big-endian): searched branch-free, with a full compare only on ties.
   // (Of a machine's file paths 98 % start with one of three 8-byte strings: without the prefix nearly all compares would tie.)

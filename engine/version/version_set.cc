@@ -1,6 +1,7 @@
 #include "engine/version/version_set.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/check.h"
 #include "base/status_util.h"
@@ -80,8 +81,10 @@ absl::Status VersionSet::Install(VersionEdit edit, absl::Span<const std::shared_
     // Applied to a copy first: an edit that contradicts the state must not reach the disk.
     ManifestState next = state_;
     TAMIS_RETURN_IF_ERROR(Annotate(next.Apply(edit), "internal error, a manifest edit was refused"));
-    TAMIS_RETURN_IF_ERROR(Append(edit, next));
+    // All that needs memory comes before the edit is durable: from then on state and version must follow it.
     std::shared_ptr<const Version> version = BuildVersion(edit, tables);
+    dropped.reserve(edit.dropped.size());
+    TAMIS_RETURN_IF_ERROR(Append(edit, next));
     {
       MutexLock lock(current_mutex_);
       previous = std::exchange(current_, version);
@@ -92,7 +95,12 @@ absl::Status VersionSet::Install(VersionEdit edit, absl::Span<const std::shared_
       if (!moved) dropped.push_back(previous->FindByNumber(number));
     }
     state_ = std::move(next);
-    publish(std::move(version));
+    try {
+      publish(std::move(version));
+    } catch (const std::bad_alloc&) {
+      failure_ = absl::UnknownError("out of memory after a manifest edit became durable");
+      return failure_;
+    }
   }
   for (const auto& file : dropped) file->MarkObsolete();
   return absl::OkStatus();

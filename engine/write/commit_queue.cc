@@ -28,6 +28,7 @@ absl::Status CommitQueue::Enter(Writer* writer) {
     group_.clear();
     uint64_t bytes = 0;
     for (Writer* member : queue_) {
+      if (group_.size() == group_.capacity()) break;  // kept by the constructor: nothing may fail between here and the commit
       if (member != writer && (member->exclusive != nullptr || writer->exclusive != nullptr ||
                                bytes + member->operations.size() > kMaxGroupBytes)) {
         break;

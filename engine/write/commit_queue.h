@@ -36,7 +36,10 @@ class CommitQueue {
   // A group ends before it would pass this many bytes; a writer on its own may be larger.
   static constexpr uint64_t kMaxGroupBytes = uint64_t{1} << 20;
 
-  explicit CommitQueue(CommitFunction commit) : commit_(std::move(commit)) {}
+  // ... and has at most so many members.
+  static constexpr size_t kMaxGroupWriters = 256;
+
+  explicit CommitQueue(CommitFunction commit) : commit_(std::move(commit)) { group_.reserve(kMaxGroupWriters); }
 
   absl::Status Commit(std::string_view operations, uint64_t count, bool sync);
   // Runs `action` as leader: no commit is in progress meanwhile, all earlier ones have ended.

@@ -81,11 +81,19 @@ absl::Status LogSet::PrepareNext() {
 absl::Status LogSet::Rotate() {
   TAMIS_RETURN_IF_ERROR(PrepareNext());
   TAMIS_RETURN_IF_ERROR(current_->Reserve(0));
-  TAMIS_RETURN_IF_ERROR(current_->Finish(LogWriter::FinishMode::kUnsynced));
   {
     MutexLock lock(closed_mutex_);
-    closed_.push_back({std::move(current_), false});
     if (closed_proven_ > proven_) proven_ = closed_proven_;
+    closed_.emplace_back();  // before the log ends: nothing after that may fail for want of memory
+  }
+  const absl::Status finished = current_->Finish(LogWriter::FinishMode::kUnsynced, proven_);
+  {
+    MutexLock lock(closed_mutex_);
+    if (!finished.ok()) {
+      closed_.pop_back();
+      return finished;
+    }
+    closed_.back().log = std::move(current_);
   }
   MutexLock lock(next_mutex_);
   current_ = std::move(next_);
@@ -96,14 +104,18 @@ absl::Status LogSet::Rotate() {
 
 absl::Status LogSet::Finish() {
   if (current_ == nullptr) return absl::OkStatus();  // Start failed
-  TAMIS_RETURN_IF_ERROR(Sync());
-  TAMIS_RETURN_IF_ERROR(current_->Finish(LogWriter::FinishMode::kSynced));
-  return absl::OkStatus();
+  {
+    MutexLock lock(closed_mutex_);
+    TAMIS_RETURN_IF_ERROR(SyncClosed(current_number() - 1));
+  }
+  // Room for the end mark was kept by every Reserve; asking for more could fail on a full disk before anything is synced.
+  return current_->Finish(LogWriter::FinishMode::kSynced);
 }
 
 absl::Status LogSet::SyncClosed(uint64_t through) {
   TAMIS_RETURN_IF_ERROR(closed_failure_);
   for (Closed& closed : closed_) {
+    if (closed.log == nullptr) break;  // being closed
     const uint64_t number = closed.log->identity().log_number;
     if (number > through) break;
     if (closed.synced) continue;
@@ -124,7 +136,7 @@ void LogSet::RemoveBelow(uint64_t oldest) {
   std::deque<Closed> removed;
   {
     MutexLock lock(closed_mutex_);
-    while (!closed_.empty() && closed_.front().log->identity().log_number < oldest) {
+    while (!closed_.empty() && closed_.front().log != nullptr && closed_.front().log->identity().log_number < oldest) {
       removed.push_back(std::move(closed_.front()));
       closed_.pop_front();
     }
@@ -139,7 +151,7 @@ void LogSet::RemoveBelow(uint64_t oldest) {
 uint64_t LogSet::allocated_bytes() const {
   uint64_t total = current_allocated_.load(std::memory_order_relaxed);
   MutexLock lock(closed_mutex_);
-  for (const Closed& closed : closed_) total += closed.log->offset();
+  for (const Closed& closed : closed_) total += closed.log != nullptr ? closed.log->offset() : 0;
   return total;
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/checksum.h"
 #include "base/coding.h"
-#include "base/mem_file_system.h"
+#include "base/random.h"
 #include "engine/db_impl.h"
 #include "engine/version/manifest.h"
 #include "table/internal_key.h"
@@ -21,8 +21,8 @@
 namespace tamis {
 namespace {
 
-using ::testing::HasSubstr;
 using internal::FileKind;
+using ::testing::HasSubstr;
 using testing_support::Contents;
 using testing_support::FilesIn;
 using testing_support::FilesOfKind;
@@ -387,7 +387,7 @@ TEST_F(BadUseTest, ADirectoryOrNothingInPlaceOfAFileIsAnErrorThatNamesIt) {
         continue;
       }
       ExpectRefused(what == std::string("directory") && name.find("MANIFEST") == std::string::npos ? absl::StatusCode::kFailedPrecondition
-                                                                                                    : absl::StatusCode::kDataLoss,
+                                                                                                   : absl::StatusCode::kDataLoss,
                     name);
     }
   }
@@ -565,6 +565,45 @@ TEST_F(BadUseTest, ReadersWorkOnAReadOnlyDiskAndWritersAreRefusedThere) {
   EXPECT_EQ(GetOr(*db_, "in the log"), "yes");
 }
 
+// A real full disk: no signal from a mapped log, a clear status, and what was acknowledged is there after more room was made.
+TEST_F(BadUseTest, ADiskThatIsReallyFullRefusesWritesAndLosesNothing) {
+  const std::string mounted = directory_.path() + "/mounted";
+  fs::create_directory(mounted);
+  const int code = InChild([&] {
+    const std::string command = "mount -t tmpfs -o size=3m none '" + mounted + "' 2>/dev/null";
+    if (::unshare(CLONE_NEWNS) != 0 || std::system(("mount --make-rprivate / 2>/dev/null; " + command).c_str()) != 0) return 77;
+    const std::string path = mounted + "/db";
+    Contents acknowledged;
+    absl::StatusOr<std::unique_ptr<DB>> db = DB::Open(options_, path);
+    if (!db.ok()) return 1;
+    int refused = 0;
+    internal::Random random(3);
+    for (uint64_t i = 0; i < 4000 && refused < 20; ++i) {
+      std::string value(1500, '\0');  // that no compression shrinks
+      for (char& c : value) c = static_cast<char>(random.Next());
+      const absl::Status status = (*db)->Put(Key(i), value);
+      if (status.ok()) {
+        acknowledged[Key(i)] = value;
+      } else if (!absl::IsResourceExhausted(status)) {
+        return 2;
+      } else {
+        ++refused;
+      }
+    }
+    if (refused == 0) return 3;
+    if (ReadAll(**db) != acknowledged) return 4;
+    db->reset();
+    if (std::system(("mount -o remount,size=64m '" + mounted + "'").c_str()) != 0) return 5;
+    db = DB::Open(options_, path);
+    if (!db.ok()) return 6;
+    if (ReadAll(**db) != acknowledged) return 7;
+    if (!(*db)->Put("again", "writable").ok() || !(*db)->VerifyChecksums().ok()) return 8;
+    return 0;
+  });
+  if (code == 77) GTEST_SKIP() << "no right to mount";
+  EXPECT_EQ(code, 0);
+}
+
 // --- settings ---
 
 TEST_F(BadUseTest, ASettingOutOfRangeIsNamedAndNothingIsCreated) {
@@ -593,7 +632,10 @@ TEST_F(BadUseTest, ASettingOutOfRangeIsNamedAndNothingIsCreated) {
       {"filter.bits_per_key", [](Options* o) { o->filter.bits_per_key = 25; }},
       {"filter.bits_per_key", [](Options* o) { o->filter.bits_per_key = -1; }},
       {"filter.bits_per_key", [](Options* o) { o->filter.bits_per_key = std::nan(""); }},
-      {"filter.bits_per_level", [](Options* o) { o->filter.bits_per_level = {10, 99}; }},
+      {"filter.bits_per_level",
+       [](Options* o) {
+         o->filter.bits_per_level = {10, 99};
+       }},
       {"filter.bits_per_level", [](Options* o) { o->filter.allocation = FilterAllocation::kPerLevel; }},
       {"filter.allocation", [](Options* o) { o->filter.allocation = static_cast<FilterAllocation>(77); }},
   };

@@ -71,11 +71,13 @@ TEST_F(BytesAndBoundsTest, EmptyKeysAndValuesAreOrdinary) {
 }
 
 TEST_F(BytesAndBoundsTest, PrefixesOfAllOnesFindExactlyTheirKeys) {
-  const std::vector<std::string> keys = {"\x01\xff", "\x01\xff\x05", "\x01\xff\xff", std::string("\x02\x00", 2), std::string("\x02\xff\x00", 3),
-                                         "\xff", "\xff\xff", "\xff\xff\xff\x01", std::string("\xff\x00", 2)};
+  const std::vector<std::string> keys = {
+      "\x01\xff", "\x01\xff\x05", "\x01\xff\xff",     std::string("\x02\x00", 2), std::string("\x02\xff\x00", 3),
+      "\xff",     "\xff\xff",     "\xff\xff\xff\x01", std::string("\xff\x00", 2)};
   for (const std::string& key : keys) ASSERT_OK(db_->Put(key, "v" + key));
   InEveryPlace([&] {
-    for (const std::string& prefix : {std::string(), std::string("\xff"), std::string("\xff\xff"), std::string("\x01\xff"), std::string("\x02")}) {
+    for (const std::string& prefix :
+         {std::string(), std::string("\xff"), std::string("\xff\xff"), std::string("\x01\xff"), std::string("\x02")}) {
       Contents expected;
       for (const std::string& key : keys) {
         if (key.substr(0, prefix.size()) == prefix) expected[key] = "v" + key;

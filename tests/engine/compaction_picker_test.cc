@@ -40,6 +40,7 @@ struct ScriptTree {
   ScriptTree() {
     options.levels = 4;
     options.level_base_bytes = 1000;
+    options.target_file_bytes = 400;  // files below 50 bytes are small
     Resize();
   }
   void Resize() {
@@ -53,6 +54,7 @@ struct ScriptTree {
     const uint64_t value = std::stoull(word.substr(equals + 1));
     if (name == "levels") options.levels = static_cast<uint32_t>(value);
     if (name == "base") options.level_base_bytes = value;
+    if (name == "target") options.target_file_bytes = value;
     if (name == "ratio") options.size_ratio = static_cast<uint32_t>(value);
     if (name == "trigger") options.l0_trigger = static_cast<uint32_t>(value);
     if (name == "slowdown") options.l0_slowdown = static_cast<uint32_t>(value);

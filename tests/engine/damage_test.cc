@@ -9,8 +9,8 @@
 namespace tamis {
 namespace {
 
-using ::testing::HasSubstr;
 using internal::FileKind;
+using ::testing::HasSubstr;
 using testing_support::Contents;
 using testing_support::CopyDatabase;
 using testing_support::FilesOfKind;

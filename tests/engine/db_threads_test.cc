@@ -300,7 +300,8 @@ TEST_P(DbThreadsTest, CloseMayComeAtAnyMoment) {
     };
   };
   const std::vector<Call> calls = {
-      writer(0), writer(1),
+      writer(0),
+      writer(1),
       [&](Random& random) {
         std::string value;
         return db_->Get(Key(random.Uniform(600), "a"), &value);

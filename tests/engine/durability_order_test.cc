@@ -54,9 +54,9 @@ class DurabilityOrderTest : public ::testing::Test {
 // Every table is synced before a manifest edit follows it, and the directory between; every unlink of a table, log or manifest follows a
 // synced manifest.
 void CheckJournal(const std::vector<FileOperation>& journal) {
-  std::set<std::string> not_synced;      // files written since their last sync
-  bool directory_stale = false;          // names made or renamed since the last sync of the directory
-  bool manifest_stale = false;           // manifest written but not synced
+  std::set<std::string> not_synced;  // files written since their last sync
+  bool directory_stale = false;      // names made or renamed since the last sync of the directory
+  bool manifest_stale = false;       // manifest written but not synced
   for (const FileOperation& operation : journal) {
     switch (operation.kind) {
       case Kind::kCreate:
@@ -76,7 +76,9 @@ void CheckJournal(const std::vector<FileOperation>& journal) {
         not_synced.erase(operation.name);
         if (IsManifest(operation)) manifest_stale = false;
         break;
-      case Kind::kSyncDirectory: directory_stale = false; break;
+      case Kind::kSyncDirectory:
+        directory_stale = false;
+        break;
       case Kind::kRename:
         if (operation.new_name != "CURRENT") break;
         EXPECT_FALSE(manifest_stale) << "CURRENT names a manifest that is not durable";
@@ -88,7 +90,8 @@ void CheckJournal(const std::vector<FileOperation>& journal) {
         if (!IsTable(operation) && !IsLog(operation) && !IsManifest(operation)) break;
         EXPECT_FALSE(manifest_stale) << operation.name << " is removed before the edit that drops it is durable";
         break;
-      default: break;
+      default:
+        break;
     }
   }
 }
@@ -158,9 +161,8 @@ TEST_F(DurabilityOrderTest, AFullDiskRefusesWritesAndLosesNothing) {
   testing_support::Contents acknowledged;
   for (uint64_t i = 0; i < 300; ++i) {
     if (i == 100) {
-      FailWith(&files_, absl::ResourceExhaustedError("No space left on device"), [](const auto& o) {
-        return o.kind == Kind::kReserve || o.kind == Kind::kAppend || o.kind == Kind::kCreate;
-      });
+      FailWith(&files_, absl::ResourceExhaustedError("No space left on device"),
+               [](const auto& o) { return o.kind == Kind::kReserve || o.kind == Kind::kAppend || o.kind == Kind::kCreate; });
     }
     if (i == 250) files_.SetHook({});
     const std::string value(200, static_cast<char>('a' + i % 26));
@@ -233,7 +235,7 @@ TEST_F(DurabilityOrderTest, OneFailureAnywhereLosesNoSyncedWrite) {
     files_.SetHook([&](const FileOperation& o) {
       if (o.kind == Kind::kOpen || o.kind == Kind::kRead || count.fetch_add(1) != fail_at) return absl::OkStatus();
       return exhausted && (o.kind == Kind::kReserve || o.kind == Kind::kCreate) ? absl::ResourceExhaustedError("full")
-                                                                               : absl::UnknownError("broken");
+                                                                                : absl::UnknownError("broken");
     });
     testing_support::Contents synced;
     {

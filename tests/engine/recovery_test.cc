@@ -12,9 +12,9 @@
 namespace tamis {
 namespace {
 
-using ::testing::HasSubstr;
 using internal::FileKind;
 using internal::Random;
+using ::testing::HasSubstr;
 using testing_support::Contents;
 using testing_support::CopyDatabase;
 using testing_support::FilesIn;

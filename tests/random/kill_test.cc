@@ -69,7 +69,7 @@ Options SmallOptions(uint32_t threads) {
 }
 
 struct Progress {
-  std::atomic<bool> writing;                       // the child has opened the database
+  std::atomic<bool> writing;                           // the child has opened the database
   std::array<std::atomic<uint64_t>, kWriters> issued;  // the newest batch whose Write was called
   std::array<std::atomic<uint64_t>, kWriters> acknowledged;
   testing_support::FailureText failure;

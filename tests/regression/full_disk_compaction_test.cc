@@ -71,7 +71,7 @@ TEST_F(FullDiskCompactionTest, ThreadedWritesEnd) {
 
 TEST_F(FullDiskCompactionTest, ThreadedWaitForBackgroundWorkEnds) {
   ASSERT_OK_AND_ASSIGN(std::unique_ptr<DB> db, DB::Open(options_, directory_.path() + "/db"));
-  for (int i = 0; i < 80; ++i) ASSERT_OK(db->Put(Key((i * 391'939LL) % 999'983), Value(i)));
+  for (int i = 0; i < 150; ++i) ASSERT_OK(db->Put(Key((i * 391'939LL) % 999'983), Value(i)));
   absl::Status status;
   EXPECT_TRUE(Ends(db.get(), [&] { status = db->WaitForBackgroundWork(); })) << "WaitForBackgroundWork hangs";
   EXPECT_TRUE(status.ok() || absl::IsResourceExhausted(status)) << status;

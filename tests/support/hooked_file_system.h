@@ -15,10 +15,10 @@ namespace tamis::testing_support {
 struct FileOperation {
   enum class Kind { kCreate, kAppend, kSync, kClose, kReserve, kWrite, kTruncate, kRename, kRemove, kSyncDirectory, kOpen, kRead };
   Kind kind;
-  std::string name;     // of the file; empty for kSyncDirectory
+  std::string name;           // of the file; empty for kSyncDirectory
   std::string new_name = {};  // kRename
-  uint64_t offset = 0;  // kRead, kWrite; the end for kReserve and kTruncate
-  uint64_t bytes = 0;   // kRead, kWrite, kAppend
+  uint64_t offset = 0;        // kRead, kWrite; the end for kReserve and kTruncate
+  uint64_t bytes = 0;         // kRead, kWrite, kAppend
 };
 
 // Called before each operation, from any thread; an error is returned in its place and nothing is done.

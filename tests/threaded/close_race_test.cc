@@ -121,7 +121,7 @@ TEST_F(CloseConcurrentTest, ClosingDuringAStallReturnsSoon) {
   files_.SetHook([&](const FileOperation& operation) {
     // The flush cannot get on: each piece of a table takes a while.
     if (slow && operation.kind == FileOperation::Kind::kAppend && operation.name.ends_with(".table")) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
     return absl::OkStatus();
   });
@@ -148,12 +148,15 @@ TEST_F(CloseConcurrentTest, ClosingDuringAStallReturnsSoon) {
 }
 
 TEST_F(CloseConcurrentTest, ClosingDuringALongCompactionReturnsSoon) {
-  // At 20 KB a second the compaction would take minutes.
-  options_.background_bytes_per_second = 20'000;
   options_.compaction.target_file_bytes = 1 << 20;
   ASSERT_OK_AND_ASSIGN(std::unique_ptr<DB> db, DB::Open(options_, path_));
   for (uint64_t i = 0; i < 20'000; ++i) ASSERT_OK(db->Put(Key(i * 7919 % 20'000), std::string(100, 'x')));
-  std::thread compactor([&] { EXPECT_FALSE(db->CompactRange(std::nullopt, std::nullopt).ok()); });
+  ASSERT_OK(db->Close());
+  // At 20 KB a second the compaction would take minutes.
+  options_.background_bytes_per_second = 20'000;
+  ASSERT_OK_AND_ASSIGN(db, DB::Open(options_, path_));
+  for (uint64_t i = 0; i < 100; ++i) ASSERT_OK(db->Put(Key(i * 199), std::string(100, 'y')));
+  std::thread compactor([&] { EXPECT_CODE(db->CompactRange(std::nullopt, std::nullopt), absl::StatusCode::kFailedPrecondition); });
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   EXPECT_LT(SecondsOf([&] { EXPECT_OK(db->Close()); }), 5);
   compactor.join();
@@ -254,11 +257,14 @@ TEST_F(CloseConcurrentTest, WritesAtTheLimitOfL0FilesGoOnOnceCompactionDoes) {
 // A read-only open beside a writer that changes everything: each sees a prefix of the writes.
 TEST_F(CloseConcurrentTest, ReadersOpenedBesideAWriterSeeAPrefix) {
   options_.memtable_bytes = 1 << 20;
+  options_.compaction.level_base_bytes = 4 << 20;
+  options_.compaction.target_file_bytes = 1 << 20;
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<DB> db, DB::Open(options_, path_));
   std::atomic<bool> stop{false};
-  std::atomic<uint64_t> written{0};
+  std::atomic<uint64_t> written{0}, allowed{3000};
   std::thread writer([&] {
     for (uint64_t i = 0; !stop; ++i) {
+      while (i >= allowed && !stop) std::this_thread::yield();
       ASSERT_OK(db->Put(Key(i), std::to_string(i) + std::string(60, '.')));
       written.store(i + 1, std::memory_order_release);
     }
@@ -282,6 +288,7 @@ TEST_F(CloseConcurrentTest, ReadersOpenedBesideAWriterSeeAPrefix) {
     EXPECT_GE(count, at_least);
     EXPECT_GE(count, last);
     last = count;
+    allowed += 3000;
   }
   stop = true;
   writer.join();

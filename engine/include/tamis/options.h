@@ -57,7 +57,7 @@ struct Options {
   uint32_t max_immutable_memtables = 2;
   // Uncompressed data blocks kept in memory; 0: none. Not used if block_cache is set.
   uint64_t block_cache_bytes = uint64_t{64} << 20;
-  std::shared_ptr<SharedBlockCache> block_cache;
+  std::shared_ptr<SharedBlockCache> block_cache{};
   // Threads for flushes and compactions. 0: due work runs inside the writing call before its log record is written, in a fixed order:
   // no stalls, no sleeps, no clock; a run is reproducible call by call. 1: one does both, flushes first. From 2 on one is kept for
   // flushes and L0. At most 64.
@@ -70,21 +70,21 @@ struct Options {
   // Permission bits of new files; the directory gets x wherever this has r.
   uint32_t file_mode = 0600;
   // Default: a LOG file in the directory, at most 2 x 1 MiB (none when read-only).
-  Logger logger;
+  Logger logger{};
   // Default: FileSystem::Posix(). Not owned; outlives the database and everything obtained from it.
   FileSystem* file_system = nullptr;
 
-  FilterOptions filter;
-  TableOptions table;
-  CompactionOptions compaction;
+  FilterOptions filter{};
+  TableOptions table{};
+  CompactionOptions compaction{};
 };
 
 struct ReadOptions {
   // Read as of this snapshot; of another database: InvalidArgument. Default: the newest state at the call.
   const Snapshot* snapshot = nullptr;
   // For iterators: only keys >= lower_bound and < upper_bound. Copied by NewIterator. An empty key is an ordinary key.
-  std::optional<std::string_view> lower_bound;
-  std::optional<std::string_view> upper_bound;
+  std::optional<std::string_view> lower_bound{};
+  std::optional<std::string_view> upper_bound{};
   // Keep blocks that are read in the block cache.
   bool fill_cache = true;
   // Check the checksum of data blocks read from files (index and filter blocks are always checked).

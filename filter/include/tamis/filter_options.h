@@ -22,9 +22,9 @@ struct FilterOptions {
   // For kUniform: bits per key, 2 to 24 in steps of 1/8, or 0 for no filter. Default 10 (0.97 % false positives).
   double bits_per_key = 10.0;
   // For kPerLevel: by level number as the stats print it (0 = L0); the last entry repeats; 0 = no filter in that level.
-  std::vector<double> bits_per_level;
+  std::vector<double> bits_per_level{};
   // Seed of the key hash. Acts only when the database is created (unset: drawn at random); another value later is FailedPrecondition.
-  std::optional<uint64_t> hash_seed;
+  std::optional<uint64_t> hash_seed{};
 };
 
 }  // namespace tamis
