@@ -125,3 +125,5 @@ BENCHMARK(BM_BlockBuildEntry);
 
 }  // namespace
 }  // namespace tamis::internal
+
+BENCHMARK_MAIN();

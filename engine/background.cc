@@ -3,6 +3,7 @@
 #include <new>
 
 #include "base/epoch.h"
+#include "base/heap.h"
 #include "base/status_util.h"
 #include "engine/compact/filter_budget.h"
 #include "engine/db_impl.h"
@@ -14,6 +15,8 @@ namespace {
 constexpr uint64_t kFirstRetryMicros = 100'000;
 constexpr uint64_t kLastRetryMicros = 5'000'000;
 constexpr uint32_t kIoRetries = 3;
+// A job that moved at least this much leaves enough freed memory behind to give it back.
+constexpr uint64_t kLargeJobBytes = uint64_t{8} << 20;
 
 // Cancelled means to a caller that a callback of its own said so.
 absl::Status Closing() { return absl::FailedPreconditionError("the database is being closed"); }
@@ -219,7 +222,9 @@ absl::Status DbImpl::FlushOldest() {
     if (status.ok()) status = InstallFlush(job, *merged);
   }
   if (status.ok()) logs_->RemoveBelow(job.next_log_number);
+  const bool large = job.memtable->used_bytes() >= kLargeJobBytes;
   job.memtable.reset();  // before the flush counts as ended: whoever waits for that finds the memory given back
+  if (large) ReturnFreeMemory();
   const bool again = absl::IsResourceExhausted(status) || output_failed;
   std::string report;
   {
@@ -296,6 +301,10 @@ absl::Status DbImpl::RunCompaction(const CompactionPlan& plan, const std::functi
     if (const auto file = version->FindByNumber(number)) largest = std::max(largest, file->meta().largest);
   }
   version.reset();  // before the job counts as ended: whoever waits for that finds the inputs deleted
+  if (!plan.trivial_move && plan.input_bytes >= kLargeJobBytes) {
+    EpochReclaim();
+    ReturnFreeMemory();
+  }
   MutexLock lock(mutex_);
   MarkBusy(plan, false);
   if (status.ok()) {

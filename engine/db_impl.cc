@@ -83,7 +83,13 @@ DbImpl::DbImpl(OpenedDatabase opened)
   MutexLock lock(mutex_);
   compaction_cursor_.resize(levels);
   level_work_.resize(levels);
+  NoteMemtable();
   std::shared_ptr<const ReadView> none = SwapView(versions_->current());
+}
+
+void DbImpl::NoteMemtable() {
+  std::erase_if(memtables_alive_, [](const auto& memtable) { return memtable.expired(); });
+  memtables_alive_.push_back(memtable_);
 }
 
 DbImpl::~DbImpl() { Close().IgnoreError(); }

@@ -151,6 +151,7 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
 
   // --- shared ---
   absl::Status Shutdown();  // what Close does once no call is in progress
+  void NoteMemtable() TAMIS_REQUIRES(mutex_);  // memtable_ is new
   // A call in progress, which Close waits for.
   class Call;
   absl::Status CheckSnapshot(const ReadOptions& options) const;
@@ -190,6 +191,7 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   CondVar background_done_;   // a job ended, or an error was recorded
   std::shared_ptr<const ReadView> view_owner_ TAMIS_GUARDED_BY(mutex_);
   std::deque<ImmutableMemtable> immutable_ TAMIS_GUARDED_BY(mutex_);  // oldest first
+  std::vector<std::weak_ptr<const Memtable>> memtables_alive_ TAMIS_GUARDED_BY(mutex_);  // all, also those that only readers hold
   absl::Status background_error_ TAMIS_GUARDED_BY(mutex_);             // sticky
   absl::Status flush_failure_ TAMIS_GUARDED_BY(mutex_);                // of the last flush; tried again
   absl::Status compaction_failure_ TAMIS_GUARDED_BY(mutex_);           // of the last compaction; tried again

@@ -42,6 +42,7 @@ absl::StatusOr<Stats> DbImpl::GetStats() {
   Stats stats;
   const Version& version = *view->version;
   LevelTargets targets;
+  std::vector<std::shared_ptr<const Memtable>> memtables;  // released after the lock
   {
     MutexLock lock(mutex_);
     targets = ComputeLevelTargets(version.Shape(), options_.compaction);
@@ -60,6 +61,7 @@ absl::StatusOr<Stats> DbImpl::GetStats() {
       stats.compaction_bytes_written += level.bytes_written;
       stats.levels.push_back(level);
     }
+    for (const auto& memtable : memtables_alive_) memtables.push_back(memtable.lock());
     stats.immutable_memtables = static_cast<uint32_t>(immutable_.size());
     stats.stalls = stalls_;
     stats.flushes = flushes_;
@@ -98,12 +100,9 @@ absl::StatusOr<Stats> DbImpl::GetStats() {
     if (level.bytes != 0) last_level_bytes = level.bytes;
   }
   stats.last_sequence = visible_.load(std::memory_order_acquire);
-  stats.memtable_bytes = view->memtable->footprint_bytes();
+  for (const auto& memtable : memtables) stats.memtable_bytes += memtable != nullptr ? memtable->footprint_bytes() : 0;
   stats.memtable_entries = view->memtable->entries();
-  for (const auto& memtable : view->immutable) {
-    stats.memtable_bytes += memtable->footprint_bytes();
-    stats.memtable_entries += memtable->entries();
-  }
+  for (const auto& memtable : view->immutable) stats.memtable_entries += memtable->entries();
   if (context_->block_cache != nullptr) {
     const BlockCacheStats cache = context_->block_cache->GetStats();
     stats.block_cache_capacity = cache.capacity;

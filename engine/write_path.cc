@@ -188,6 +188,7 @@ absl::Status DbImpl::RotateMemtable() {
     MutexLock lock(mutex_);
     immutable_.push_back({memtable_, old_log, logs_->current_number()});
     memtable_ = std::move(fresh);
+    NoteMemtable();
     retired = SwapView(nullptr);
     log_wanted_ = false;
     background_wake_.SignalAll();

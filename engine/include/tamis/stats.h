@@ -60,7 +60,7 @@ struct RecoveryStats {
 struct Stats {
   std::vector<LevelStats> levels;
   uint64_t last_sequence = 0;
-  uint64_t memtable_bytes = 0;        // mutable and immutable, taken from the system
+  uint64_t memtable_bytes = 0;        // taken from the system: mutable, immutable, and flushed ones that a reader still holds
   uint64_t memtable_entries = 0;
   uint32_t immutable_memtables = 0;
   uint64_t block_cache_capacity = 0;
