@@ -53,9 +53,9 @@ TEST(FailedFlushTest, ThreadsSleepAfterTheErrorThatStopsWrites) {
   options.file_system = &files;
   options.background_threads = 1;
   options.memtable_bytes = 64 << 10;
-  ASSERT_OK_AND_ASSIGN(std::unique_ptr<DB> db, DB::Open(options, directory.path() + "/db"));
   std::atomic<bool> slow{true};
   std::atomic<bool> broken{false};
+  ASSERT_OK_AND_ASSIGN(std::unique_ptr<DB> db, DB::Open(options, directory.path() + "/db"));
   // The flush waits until the next memtable is more than half full; then the manifest cannot be written.
   files.SetHook([&](const FileOperation& operation) {
     if (operation.kind == Kind::kSync && operation.name.ends_with(".table")) {
