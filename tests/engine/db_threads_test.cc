@@ -14,7 +14,6 @@
 #include "base/random.h"
 #include "tests/support/build_kind.h"
 #include "tests/support/database_test_util.h"
-#include "tests/support/tsan_suppressions.h"
 
 namespace tamis {
 namespace {
