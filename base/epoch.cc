@@ -142,6 +142,10 @@ Domain& TheDomain() {
   return *domain;
 }
 
+// Made before main, so before there is a second thread: a fork while another thread is inside the initialiser above would leave the child
+// waiting for it for ever.
+[[maybe_unused]] Domain& made_at_load = TheDomain();
+
 // Both mutexes in the order in which no other code holds them together.
 void BeforeFork() TAMIS_NO_THREAD_SAFETY_ANALYSIS {
   TheDomain().retire_mutex.Lock();

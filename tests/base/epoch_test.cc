@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/random.h"
-#include "tests/support/build_kind.h"
 
 namespace tamis::internal {
 namespace {
@@ -297,7 +296,6 @@ TEST_F(EpochTest, AChildKeepsTheGuardOfTheForkingThread) {
 }
 
 TEST_F(EpochTest, ForkingUnderLoadLeavesNoLockHeld) {
-  if (testing_support::kSanitized) GTEST_SKIP() << "the sanitizers' own allocator (LLVM 14) may be left locked in a forked child";
   std::atomic<bool> stop{false};
   std::thread replacer([&] {
     while (!stop) EpochRetire([] {});
