@@ -16,9 +16,10 @@ class AlignedBuffer {
   // `size` bytes, not initialised. Throws std::bad_alloc.
   explicit AlignedBuffer(size_t size);
   AlignedBuffer(AlignedBuffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+      : data_(std::exchange(other.data_, nullptr)), block_(std::exchange(other.block_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept {
     std::swap(data_, other.data_);
+    std::swap(block_, other.block_);
     std::swap(size_, other.size_);
     return *this;
   }
@@ -30,7 +31,8 @@ class AlignedBuffer {
   std::string_view view() const { return {data_, size_}; }
 
  private:
-  char* data_ = nullptr;  // 64-byte aligned
+  char* data_ = nullptr;   // 64-byte aligned
+  void* block_ = nullptr;  // what the heap gave, where data_ lies in it
   size_t size_ = 0;
 };
 

@@ -297,7 +297,7 @@ LevelTargets ComputeLevelTargets(const TreeShape& tree, const CompactionOptions&
   targets.target_bytes[last] = std::max(target, options.level_base_bytes);
   while (target > options.level_base_bytes && targets.base_level > 1) {
     target /= std::max<uint32_t>(options.size_ratio, 2);
-    targets.target_bytes[--targets.base_level] = std::max(target, options.level_base_bytes);
+    targets.target_bytes[--targets.base_level] = std::max<uint64_t>(target, 1);
   }
 
   targets.score[0] = static_cast<double>(UnblockedFiles(tree[0])) / std::max<uint32_t>(options.l0_trigger, 1);

@@ -3,7 +3,8 @@
 // Leveled. Level targets are computed from the bottom up. Let `last` be levels - 1, S its size, r size_ratio, B level_base_bytes.
 //   S <= B:  the base level is `last`.
 //   else:    the base level is the deepest level i in [1, last) with S / r^(last - i) <= B, or 1 if there is none. Levels i in
-//            [base, last) have the target max(S / r^(last - i), B) (integer divisions one after the other).
+//            [base, last) have the target S / r^(last - i) (integer divisions one after the other), at least 1. (Not at least B: at 20 M
+//            keys a base level of B = 256 MiB above 1.1 GiB cost a quarter of the seeks' speed and 12 % of space, and saved 3 % of writes.)
 // Levels between L0 and the base are to be empty. L0 is compacted into the base, so the upper levels together stay near 1/9 of the last,
 // and space amplification near 1.1. A level over its target is compacted into the next, file by file; the last never is, unless for its
 // deletes. When S shrinks or `levels` grows, the base moves down and files are left above it: these levels have the target 0 and a score

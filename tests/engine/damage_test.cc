@@ -201,7 +201,9 @@ TEST_F(DamageTest, ACompactionThatMeetsDamageIsReportedOnceAndTheRestGoesOn) {
     ASSERT_OK(db->Flush());
   }
   ASSERT_OK(db->WaitForBackgroundWork());
-  EXPECT_CODE(db->CompactRange(std::nullopt, std::nullopt), absl::StatusCode::kDataLoss);
+  // DataLoss, unless a compaction of the rounds above met the damage first: then the table is left out by now.
+  const absl::Status compacted = db->CompactRange(std::nullopt, std::nullopt);
+  EXPECT_TRUE(compacted.ok() || absl::IsDataLoss(compacted)) << compacted;
   for (int i = 0; i < 5; ++i) db->CompactRange(std::nullopt, std::nullopt).IgnoreError();
   ASSERT_OK_AND_ASSIGN(const Stats stats, db->GetStats());
   EXPECT_GE(stats.blocked_files, 1u);

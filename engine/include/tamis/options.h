@@ -25,8 +25,8 @@ std::shared_ptr<SharedBlockCache> NewSharedBlockCache(uint64_t capacity_bytes);
 struct CompactionOptions {
   // Number of levels, L0 included; 2 to 12.
   uint32_t levels = 7;
-  // Target size of the first level below L0 that is in use, at least 4 KiB. Level targets are computed from the bottom up from the size
-  // of the last level, so this is the size from which a further level is opened.
+  // A level below L0 is opened above the ones in use when these would leave it more than this, at least 4 KiB. Level targets are computed
+  // from the bottom up: the size of the last level, divided by size_ratio for each level above it, until that is at most this.
   uint64_t level_base_bytes = uint64_t{256} << 20;
   // Each level is this many times larger than the one above; 2 to 100. Larger: fewer levels, more rewriting in each.
   uint32_t size_ratio = 10;
