@@ -154,7 +154,7 @@ std::unique_ptr<DB> BuildTree(const Settings& settings, uint32_t levels, const s
   // The last flushes may have been larger than the uppermost level's target and have gone through it. Overwrite keys in pieces that fit
   // in there (each flush makes one file), until every level that should be there is.
   const uint64_t base_keys = TreeOptions(settings, levels).compaction.level_base_bytes / static_cast<uint64_t>(kStoredBytesPerKey);
-  const uint64_t piece = std::clamp<uint64_t>(base_keys * 2 / 5, 1, 40000);
+  const uint64_t piece = std::clamp<uint64_t>(base_keys / 8, 1, 40000);
   uint64_t next = 0;
   for (int attempt = 0; attempt < 300 && LevelsAndL0Files(*db) != std::pair(levels, uint64_t{0}); ++attempt) {
     for (uint64_t i = 0; i < piece; ++i) {
