@@ -29,7 +29,6 @@ class Replay {
     TAMIS_RETURN_IF_ERROR(ReadHistory(&end));
     result_.last_sequence = next_sequence_ - 1;
     if (end.log < logs_.size()) TAMIS_RETURN_IF_ERROR(JudgeRest(end));
-    result_.clean = result_.stats.records == 0 && result_.stats.bytes_dropped == 0;
     return std::move(result_);
   }
 

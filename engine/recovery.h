@@ -21,7 +21,6 @@ namespace tamis::internal {
 struct ReplayResult {
   RecoveryStats stats;
   SequenceNumber last_sequence = 0;  // the newest that counts
-  bool clean = false;                // nothing replayed and nothing dropped
   bool later_logs_hold_records = false;  // the history ended before the newest log that has any
 };
 
