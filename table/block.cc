@@ -136,6 +136,14 @@ bool Block::TiedEntryIsBefore(uint32_t i, std::string_view rest, uint64_t key_le
   return entry.sequence > sequence;
 }
 
+bool Block::DecidedByShared(std::string_view user_key, uint32_t* found) const {
+  const size_t shared = shared_.size();
+  if (shared == 0) return false;
+  const int order = std::memcmp(user_key.data(), shared_.data(), std::min(user_key.size(), shared));
+  *found = order > 0 ? count_ : 0;
+  return order != 0 || user_key.size() < shared;
+}
+
 uint32_t Block::LowerBound(std::string_view user_key, SequenceNumber sequence) const {
   if (count_ == 0) return 0;
   if (user_key.empty()) user_key = "";  // memcmp and memcpy may not be given nullptr
@@ -145,43 +153,52 @@ uint32_t Block::LowerBound(std::string_view user_key, SequenceNumber sequence) c
   __builtin_prefetch(prefixes_ + array_bytes / 4);
   __builtin_prefetch(prefixes_ + array_bytes / 4 * 3);
   __builtin_prefetch(offsets_);
-  const size_t shared = shared_.size();
-  if (shared != 0) {
-    const int order = std::memcmp(user_key.data(), shared_.data(), std::min(user_key.size(), shared));
-    if (order > 0) return count_;
-    if (order < 0 || user_key.size() < shared) return 0;
-  }
-  const std::string_view behind = user_key.substr(shared);
+  uint32_t found;
+  if (DecidedByShared(user_key, &found)) return found;
+  return LowerBoundIn(0, count_, user_key.substr(shared_.size()), user_key.size(), sequence);
+}
+
+uint32_t Block::LowerBound(std::string_view user_key, SequenceNumber sequence, const BucketIndex& buckets) const {
+  if (user_key.empty()) user_key = "";  // as above
+  uint32_t found;
+  if (DecidedByShared(user_key, &found)) return found;
+  const std::string_view behind = user_key.substr(shared_.size());
+  const BucketIndex::Range range = buckets.Find(LoadBigPrefix(behind));
+  return LowerBoundIn(static_cast<uint32_t>(range.begin), static_cast<uint32_t>(range.end), behind, user_key.size(), sequence);
+}
+
+BucketIndex Block::Buckets() const {
+  return BucketIndex(count_, [this](size_t i) { return PrefixAt(static_cast<uint32_t>(i)); });
+}
+
+uint32_t Block::LowerBoundIn(uint32_t begin, uint32_t end, std::string_view behind, uint64_t key_length, SequenceNumber sequence) const {
   const uint64_t target = LoadBigPrefix(behind);
-  const char* base = prefixes_;
-  size_t n = count_;
-  while (n > 1) {
-    const size_t half = n / 2;
-    const uint64_t below = LoadLittle<uint64_t>(base + (half - 1) * 8) < target;
-    base += (half * 8) & (0 - below);  // a mask, lest the compiler make it a branch
-    n -= half;
+  uint32_t low = begin;
+  for (uint32_t left = end - begin; left != 0;) {
+    const uint32_t half = (left + 1) / 2;
+    const uint32_t below = PrefixAt(low + half - 1) < target ? 1 : 0;
+    low += half & (0 - below);  // a mask, lest the compiler make it a branch
+    left -= half;
   }
-  base += LoadLittle<uint64_t>(base) < target ? 8 : 0;
-  const uint32_t low = static_cast<uint32_t>((base - prefixes_) / 8);
   if (low == count_ || PrefixAt(low) != target) return low;
 
   const std::string_view rest = behind.size() > 8 ? behind.substr(8) : std::string_view();
   uint32_t high = low + 1;  // behind the last tie
   if (high < count_ && PrefixAt(high) == target) {
-    uint32_t end = count_;
-    while (high < end) {
-      const uint32_t middle = high + (end - high) / 2;
+    uint32_t limit = count_;
+    while (high < limit) {
+      const uint32_t middle = high + (limit - high) / 2;
       if (PrefixAt(middle) == target) {
         high = middle + 1;
       } else {
-        end = middle;
+        limit = middle;
       }
     }
   }
   uint32_t first = low;
   while (first < high) {
     const uint32_t middle = first + (high - first) / 2;
-    if (TiedEntryIsBefore(middle, rest, user_key.size(), sequence)) {
+    if (TiedEntryIsBefore(middle, rest, key_length, sequence)) {
       first = middle + 1;
     } else {
       high = middle;

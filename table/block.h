@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/bucket_index.h"
 #include "base/coding.h"
 #include "table/cursor.h"
 #include "table/internal_key.h"
@@ -30,6 +31,10 @@ class Block {
   uint32_t count() const { return count_; }
   // First index whose entry is at or after (user_key, sequence); count() if none.
   uint32_t LowerBound(std::string_view user_key, SequenceNumber sequence) const;
+  // The same with Buckets() of this block, for a block that is searched often and is too large for the cache lines that halving touches.
+  uint32_t LowerBound(std::string_view user_key, SequenceNumber sequence, const BucketIndex& buckets) const;
+  // Of the prefix array. REQUIRES: VerifyOrder has passed.
+  BucketIndex Buckets() const;
   // The entry's parts. `i` < count().
   struct Entry {
     std::string_view rest;  // of the user key, behind shared prefix and array bytes
@@ -55,6 +60,11 @@ class Block {
   uint32_t OffsetAt(uint32_t i) const {
     return short_offsets_ ? LoadLittle<uint16_t>(offsets_ + size_t{i} * 2) : LoadLittle<uint32_t>(offsets_ + size_t{i} * 4);
   }
+  // Whether the search is decided by the shared prefix: then its result in *found.
+  bool DecidedByShared(std::string_view user_key, uint32_t* found) const;
+  // LowerBound for a target that has the shared prefix and then `behind`, if the first array element >= its prefix has an index in
+  // [begin, end].
+  uint32_t LowerBoundIn(uint32_t begin, uint32_t end, std::string_view behind, uint64_t key_length, SequenceNumber sequence) const;
   // Whether entry i, whose prefix ties with the target's, stands before the target; `rest` as in Entry.
   bool TiedEntryIsBefore(uint32_t i, std::string_view rest, uint64_t key_length, SequenceNumber sequence) const;
 

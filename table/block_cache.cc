@@ -1,6 +1,7 @@
 #include "table/block_cache.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/check.h"
@@ -11,7 +12,7 @@ namespace {
 
 constexpr uint64_t kBytesPerShard = uint64_t{4} << 20;  // fewer would keep large blocks out
 constexpr uint64_t kMaxShards = 16;                     // 64 were no better, measured
-constexpr uint64_t kHeapOverhead = 96;                  // malloc headers and alignment of the two allocations, ring and slot pointers
+constexpr uint64_t kHeapOverhead = 40;                  // malloc's header and rounding, ring and slot pointers
 
 }  // namespace
 
@@ -19,17 +20,21 @@ CachedBlock::~CachedBlock() {
   if (pinned_bytes_ != nullptr) pinned_bytes_->fetch_sub(charge(), std::memory_order_relaxed);
 }
 
-absl::Status CachedBlock::Parse() {
-  absl::StatusOr<Block> block = Block::Parse(bytes_.view().substr(0, size_));
+CachedBlock* CachedBlock::New(size_t size) { return new (::operator new(sizeof(CachedBlock) + size)) CachedBlock(size); }
+
+absl::Status CachedBlock::Parse(size_t size) {
+  absl::StatusOr<Block> block = Block::Parse({data(), size});
   if (!block.ok()) return std::move(block).status();
   block_ = *block;
   return absl::OkStatus();
 }
 
-uint64_t CachedBlock::charge() const { return bytes_.size() + sizeof(CachedBlock) + kHeapOverhead; }
+uint64_t CachedBlock::charge() const { return sizeof(CachedBlock) + capacity_ + kHeapOverhead; }
 
 void CachedBlock::Unref() {
-  if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  this->~CachedBlock();
+  ::operator delete(this);
 }
 
 BlockRef BlockRef::Adopt(CachedBlock* block) {
@@ -89,14 +94,15 @@ BlockCacheStats BlockCache::GetStats() const {
 void BlockCache::Insert(Shard& shard, BlockSlots* slots, uint32_t ordinal, CachedBlock* block) {
   const uint64_t charge = block->charge();
   if (charge > shard_capacity_) return;
-  std::vector<CachedBlock*> evicted;
+  CachedBlock* evicted = nullptr;
   {
     MutexLock lock(shard.mutex);
     std::atomic<CachedBlock*>& slot = slots->slots_[ordinal];
     if (slot.load(std::memory_order_relaxed) != nullptr) return;
     while (shard.bytes + charge > shard_capacity_) {
-      evicted.push_back(nullptr);  // room first: nothing is lost if this throws
-      evicted.back() = EvictOne(shard);
+      CachedBlock* const old = EvictOne(shard);
+      old->next_removed_ = evicted;
+      evicted = old;
     }
     if (shard.holes.empty()) {
       shard.holes.reserve(shard.clock.size() + 1);  // so that Remove cannot throw
@@ -115,7 +121,7 @@ void BlockCache::Insert(Shard& shard, BlockSlots* slots, uint32_t ordinal, Cache
     ++shard.insertions;
     slot.store(block, std::memory_order_release);  // C1
   }
-  Retire(std::move(evicted));  // C5
+  Retire(evicted);  // C5
 }
 
 // The next block that was not used since the hand last passed. Readers may keep setting marks, so after two rounds any block will do.
@@ -131,8 +137,18 @@ CachedBlock* BlockCache::EvictOne(Shard& shard) {
     }
     Remove(shard, block);
     ++shard.evictions;
+    PrefetchVictims(shard);
     return block;
   }
+}
+
+// Nobody has touched the next victims for a long time: their marks are asked for two evictions ahead, their slots one.
+void BlockCache::PrefetchVictims(const Shard& shard) {
+  const size_t ahead = shard.clock.size() - shard.hand;
+  if (ahead > 0) {
+    if (const CachedBlock* next = shard.clock[shard.hand]; next != nullptr) __builtin_prefetch(&next->slots_->slots_[next->ordinal_], 1);
+  }
+  if (ahead > 1) __builtin_prefetch(shard.clock[shard.hand + 1]);
 }
 
 void BlockCache::Remove(Shard& shard, CachedBlock* block) {
@@ -146,11 +162,12 @@ void BlockCache::Remove(Shard& shard, CachedBlock* block) {
   pinned_bytes_->fetch_add(block->charge(), std::memory_order_relaxed);
 }
 
-void BlockCache::Retire(std::vector<CachedBlock*> blocks) {
-  if (blocks.empty()) return;
-  EpochRetire([blocks = std::move(blocks)] {  // C3
-    for (CachedBlock* block : blocks) block->Unref();
-  });
+void BlockCache::Retire(CachedBlock* removed) {
+  while (removed != nullptr) {
+    CachedBlock* const block = removed;
+    removed = block->next_removed_;            // before it may be freed
+    EpochRetire([block] { block->Unref(); });  // C3; a pointer alone is kept without an allocation
+  }
 }
 
 BlockSlots::BlockSlots(std::shared_ptr<BlockCache> cache, uint32_t count) : cache_(std::move(cache)), count_(count) {
@@ -167,7 +184,7 @@ uint32_t BlockSlots::FirstOf(size_t shard) const {
 
 BlockSlots::~BlockSlots() {
   if (cache_ == nullptr) return;
-  std::vector<CachedBlock*> removed;
+  CachedBlock* removed = nullptr;
   const size_t shards = cache_->shards_.size();
   for (size_t i = 0; i < shards; ++i) {
     BlockCache::Shard& shard = *cache_->shards_[i];
@@ -175,11 +192,12 @@ BlockSlots::~BlockSlots() {
     for (uint64_t ordinal = FirstOf(i); ordinal < count_; ordinal += shards) {
       CachedBlock* const block = slots_[ordinal].load(std::memory_order_relaxed);
       if (block == nullptr) continue;
-      removed.push_back(block);
       cache_->Remove(shard, block);
+      block->next_removed_ = removed;
+      removed = block;
     }
   }
-  BlockCache::Retire(std::move(removed));
+  BlockCache::Retire(removed);
 }
 
 void BlockSlots::Offer(uint32_t ordinal, const BlockRef& block) {

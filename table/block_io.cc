@@ -40,19 +40,18 @@ absl::StatusOr<size_t> RawSize(const BlockSource& source, uint64_t offset, std::
   return size;
 }
 
-absl::StatusOr<BlockBytes> Unpack(const BlockSource& source, uint64_t offset, std::string_view stored) {
+// Writes the block in `stored` to what `allocate` gives.
+absl::StatusOr<size_t> Unpack(const BlockSource& source, uint64_t offset, std::string_view stored,
+                              absl::FunctionRef<char*(size_t)> allocate) {
   const std::string_view bytes = stored.substr(0, stored.size() - kBlockTrailerBytes);
-  BlockBytes block;
   if (CompressionOf(stored) == static_cast<uint8_t>(Compression::kNone)) {
-    block.size = bytes.size();
-    block.buffer = AlignedBuffer(block.size);
-    if (!bytes.empty()) std::memcpy(block.buffer.data(), bytes.data(), bytes.size());
-    return block;
+    char* const to = allocate(bytes.size());
+    if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+    return bytes.size();
   }
-  TAMIS_ASSIGN_OR_RETURN(block.size, RawSize(source, offset, stored));
-  block.buffer = AlignedBuffer(block.size);
-  TAMIS_RETURN_IF_ERROR(AtBlock(source, offset, DecompressLz4(bytes, block.buffer.data(), block.size)));
-  return block;
+  TAMIS_ASSIGN_OR_RETURN(const size_t size, RawSize(source, offset, stored));
+  TAMIS_RETURN_IF_ERROR(AtBlock(source, offset, DecompressLz4(bytes, allocate(size), size)));
+  return size;
 }
 
 }  // namespace
@@ -62,22 +61,33 @@ absl::Status AtBlock(const BlockSource& source, uint64_t offset, const absl::Sta
   return Annotate(status, Concat(source.file->path(), ": block at offset ", offset));
 }
 
-absl::StatusOr<BlockBytes> ReadBlock(const BlockSource& source, const BlockHandle& handle, bool verify) {
+absl::StatusOr<size_t> ReadBlockInto(const BlockSource& source, const BlockHandle& handle, bool verify,
+                                     absl::FunctionRef<char*(size_t)> allocate) {
   TAMIS_RETURN_IF_ERROR(CheckPlace(source, handle));
   const size_t stored_size = static_cast<size_t>(handle.size) + kBlockTrailerBytes;
   if (stored_size <= kStackBytes) {
     char stored[kStackBytes];
     TAMIS_RETURN_IF_ERROR(source.file->Read(handle.offset, absl::Span<char>(stored, stored_size)));
     if (verify) TAMIS_RETURN_IF_ERROR(CheckChecksum(source, handle.offset, {stored, stored_size}));
-    return Unpack(source, handle.offset, {stored, stored_size});
+    return Unpack(source, handle.offset, {stored, stored_size}, allocate);
   }
+  // Large blocks are mostly one value that does not compress: that needs no copy.
+  char* const room = allocate(stored_size);
+  TAMIS_RETURN_IF_ERROR(source.file->Read(handle.offset, absl::Span<char>(room, stored_size)));
+  const std::string_view stored(room, stored_size);
+  if (verify) TAMIS_RETURN_IF_ERROR(CheckChecksum(source, handle.offset, stored));
+  if (CompressionOf(stored) == static_cast<uint8_t>(Compression::kNone)) return static_cast<size_t>(handle.size);
+  const std::string packed(stored);  // the room is given up by the next allocate
+  return Unpack(source, handle.offset, packed, allocate);
+}
+
+absl::StatusOr<BlockBytes> ReadBlock(const BlockSource& source, const BlockHandle& handle, bool verify) {
   BlockBytes block;
-  block.buffer = AlignedBuffer(stored_size);
-  block.size = static_cast<size_t>(handle.size);
-  TAMIS_RETURN_IF_ERROR(source.file->Read(handle.offset, absl::Span<char>(block.buffer.data(), stored_size)));
-  if (verify) TAMIS_RETURN_IF_ERROR(CheckChecksum(source, handle.offset, block.buffer.view()));
-  if (CompressionOf(block.buffer.view()) == static_cast<uint8_t>(Compression::kNone)) return block;
-  return Unpack(source, handle.offset, block.buffer.view());
+  TAMIS_ASSIGN_OR_RETURN(block.size, ReadBlockInto(source, handle, verify, [&block](size_t size) {
+                           block.buffer = AlignedBuffer(size);
+                           return block.buffer.data();
+                         }));
+  return block;
 }
 
 absl::StatusOr<BlockBytes> ReadRawBlock(const BlockSource& source, const BlockHandle& handle) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/aligned_buffer.h"
@@ -37,6 +38,11 @@ struct BlockBytes {
 // Reads one block: the handle is checked before anything is allocated, the checksum (if `verify`) before anything is looked at. Errors
 // name path and offset.
 absl::StatusOr<BlockBytes> ReadBlock(const BlockSource& source, const BlockHandle& handle, bool verify);
+
+// The same into memory of the caller's: `allocate(n)` gives room for n bytes; it is called once or twice, and what an earlier call gave is
+// not used any more. Returns the size of the block, which is at the front of the last room.
+absl::StatusOr<size_t> ReadBlockInto(const BlockSource& source, const BlockHandle& handle, bool verify,
+                                     absl::FunctionRef<char*(size_t)> allocate);
 
 // The same for a block that must be stored raw, without the last copy: buffer = bytes and trailer as in the file.
 absl::StatusOr<BlockBytes> ReadRawBlock(const BlockSource& source, const BlockHandle& handle);

@@ -22,6 +22,8 @@ class EmptyCursor final : public Cursor {
 
 }  // namespace
 
+void Cursor::PrepareSeek(std::string_view, SequenceNumber) {}
+
 std::unique_ptr<Cursor> NewEmptyCursor(absl::Status status) { return std::make_unique<EmptyCursor>(std::move(status)); }
 
 }  // namespace tamis::internal

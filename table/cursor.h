@@ -32,6 +32,9 @@ class Cursor {
   virtual void Seek(std::string_view user_key, SequenceNumber sequence) = 0;
   // To the last entry at or before (user_key, sequence).
   virtual void SeekForPrev(std::string_view user_key, SequenceNumber sequence) = 0;
+  // A hint that Seek with the same target comes next: starts loading what it will touch and returns without waiting. Cursors that are
+  // merged all get it before the first of them seeks, so that their memory accesses overlap.
+  virtual void PrepareSeek(std::string_view user_key, SequenceNumber sequence);
   virtual void Next() = 0;
   virtual void Prev() = 0;
   virtual absl::Status status() const = 0;

@@ -107,7 +107,7 @@ void TableCursor::SeekToLast() {
 void TableCursor::Seek(std::string_view user_key, SequenceNumber sequence) {
   status_ = absl::OkStatus();
   valid_ = false;
-  const uint32_t ordinal = table_->index_.LowerBound(user_key, sequence);
+  const uint32_t ordinal = table_->FindDataBlock(user_key, sequence);
   if (ordinal == table_->index_.count() || !Enter(ordinal, Direction::kForward)) return;
   block_.Seek(user_key, sequence);
   if (block_.Valid()) {
@@ -120,7 +120,7 @@ void TableCursor::Seek(std::string_view user_key, SequenceNumber sequence) {
 void TableCursor::SeekForPrev(std::string_view user_key, SequenceNumber sequence) {
   status_ = absl::OkStatus();
   valid_ = false;
-  const uint32_t ordinal = std::min(table_->index_.LowerBound(user_key, sequence), table_->index_.count() - 1);
+  const uint32_t ordinal = std::min(table_->FindDataBlock(user_key, sequence), table_->index_.count() - 1);
   if (!Enter(ordinal, Direction::kBackward)) return;
   block_.SeekForPrev(user_key, sequence);
   if (block_.Valid()) {
@@ -128,6 +128,11 @@ void TableCursor::SeekForPrev(std::string_view user_key, SequenceNumber sequence
   } else {
     PrevBlock();
   }
+}
+
+void TableCursor::PrepareSeek(std::string_view user_key, SequenceNumber sequence) {
+  const uint32_t ordinal = table_->FindDataBlock(user_key, sequence);
+  if (ordinal != table_->index_.count()) table_->slots_->Prefetch(ordinal);
 }
 
 void TableCursor::Next() {

@@ -23,6 +23,7 @@ class TableCursor final : public Cursor {
   void SeekToLast() override;
   void Seek(std::string_view user_key, SequenceNumber sequence) override;
   void SeekForPrev(std::string_view user_key, SequenceNumber sequence) override;
+  void PrepareSeek(std::string_view user_key, SequenceNumber sequence) override;
   void Next() override;
   void Prev() override;
   absl::Status status() const override { return status_; }

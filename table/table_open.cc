@@ -88,6 +88,7 @@ absl::Status TableReader::LoadIndex() {
   if (!index.ok()) return AtBlock(source(), footer_.index.offset, index.status());
   index_ = *index;
   TAMIS_RETURN_IF_ERROR(AtBlock(source(), footer_.index.offset, index_.VerifyOrder()));
+  index_buckets_ = index_.Buckets();
   if (index_.count() != properties_.data_blocks) return damaged("index: not as many entries as the properties name data blocks");
   uint64_t end = std::min(footer_.index.offset, footer_.meta_index.offset);
   for (const MetaBlock& block : meta_blocks_) end = std::min(end, block.handle.offset);

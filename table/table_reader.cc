@@ -12,9 +12,12 @@ const std::string& TableReader::path() const { return file_->path(); }
 
 absl::StatusOr<BlockRef> TableReader::ReadDataBlock(uint32_t ordinal, const TableReadOptions& options) const {
   const BlockHandle handle = DataHandle(ordinal);
-  TAMIS_ASSIGN_OR_RETURN(BlockBytes bytes, ReadBlock(source(), handle, options.verify_checksums));
-  BlockRef block = BlockRef::Adopt(new CachedBlock(std::move(bytes.buffer), bytes.size));
-  TAMIS_RETURN_IF_ERROR(AtBlock(source(), handle.offset, block.get()->Parse()));
+  BlockRef block;
+  TAMIS_ASSIGN_OR_RETURN(const size_t size, ReadBlockInto(source(), handle, options.verify_checksums, [&block](size_t bytes) {
+                           block = BlockRef::Adopt(CachedBlock::New(bytes));
+                           return block.get()->data();
+                         }));
+  TAMIS_RETURN_IF_ERROR(AtBlock(source(), handle.offset, block.get()->Parse(size)));
   // An unchecked block is not for readers that want theirs checked.
   if (options.fill_cache && options.verify_checksums) slots_->Offer(ordinal, block);
   return block;
@@ -33,7 +36,7 @@ absl::Status TableReader::Get(const TableReadOptions& options, const LookupKey& 
   result->cached = nullptr;
   result->block.Reset();
   result->block_read = false;
-  const uint32_t ordinal = index_.LowerBound(key.user_key, key.sequence);
+  const uint32_t ordinal = FindDataBlock(key.user_key, key.sequence);
   if (ordinal == index_.count()) return absl::OkStatus();
   const Block* block;
   if (CachedBlock* const cached = slots_->Get(ordinal); cached != nullptr) {
@@ -62,14 +65,12 @@ std::unique_ptr<Cursor> TableReader::NewCursor(const TableReadOptions& options, 
 
 uint64_t TableReader::ResidentBytes() const {
   uint64_t bytes = sizeof(TableReader) + index_bytes_.size() + loaded_filter_.bytes.size() + data_offsets_.capacity() * sizeof(uint64_t) +
-                   index_.count() * sizeof(void*);
+                   index_buckets_.MemoryBytes() + index_.count() * sizeof(void*);
   bytes += properties_.smallest_key.capacity() + properties_.largest_key.capacity();
   for (const auto& [tag, field] : properties_.unknown) bytes += sizeof(tag) + sizeof(field) + field.capacity();
   return bytes;
 }
 
-uint64_t TableReader::ApproximateOffsetOf(std::string_view user_key) const {
-  return data_offsets_[index_.LowerBound(user_key, kMaxSequence)];
-}
+uint64_t TableReader::ApproximateOffsetOf(std::string_view user_key) const { return data_offsets_[FindDataBlock(user_key, kMaxSequence)]; }
 
 }  // namespace tamis::internal

@@ -99,6 +99,10 @@ class TableReader {
   BlockHandle DataHandle(uint32_t ordinal) const {
     return {data_offsets_[ordinal], data_offsets_[ordinal + 1] - data_offsets_[ordinal] - kBlockTrailerBytes};
   }
+  // The number of the data block that holds the first entry at or after the pair, if any does; else the number of data blocks.
+  uint32_t FindDataBlock(std::string_view user_key, SequenceNumber sequence) const {
+    return index_.LowerBound(user_key, sequence, index_buckets_);
+  }
   // The data block number `ordinal`, pinned; from the cache or the file.
   absl::StatusOr<BlockRef> LoadBlock(uint32_t ordinal, const TableReadOptions& options) const;
   // From the file; offered to the cache if wanted.
@@ -112,6 +116,7 @@ class TableReader {
   absl::Status filter_refusal_;
   AlignedBuffer index_bytes_;
   Block index_;
+  BucketIndex index_buckets_;  // of index_: of a large one, halving would touch six cold lines
   // Where data block i begins; one more for where the last ends. Data blocks stand side by side from offset 0 (checked by Open), all of
   // them before any other block: so a handle made from this needs no further check.
   std::vector<uint64_t> data_offsets_;

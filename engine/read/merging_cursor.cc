@@ -38,6 +38,7 @@ class MergingCursor final : public Cursor {
     SeekAll(false, [](Cursor& input) { input.SeekToLast(); });
   }
   void Seek(std::string_view user_key, SequenceNumber sequence) override {
+    for (const auto& input : inputs_) input->PrepareSeek(user_key, sequence);
     SeekAll(true, [=](Cursor& input) { input.Seek(user_key, sequence); });
   }
   void SeekForPrev(std::string_view user_key, SequenceNumber sequence) override {

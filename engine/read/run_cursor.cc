@@ -24,9 +24,7 @@ class RunCursor final : public Cursor {
     SettleBackward();
   }
   void Seek(std::string_view user_key, SequenceNumber sequence) override {
-    const auto found = std::partition_point(files_->begin(), files_->end(),
-                                            [&](const std::shared_ptr<TableFile>& file) { return file->meta().largest < user_key; });
-    if (Open(static_cast<size_t>(found - files_->begin()))) cursor_->Seek(user_key, sequence);
+    if (Open(LowerBound(user_key))) cursor_->Seek(user_key, sequence);
     SettleForward();
   }
   void SeekForPrev(std::string_view user_key, SequenceNumber sequence) override {
@@ -34,6 +32,9 @@ class RunCursor final : public Cursor {
                                             [&](const std::shared_ptr<TableFile>& file) { return file->meta().smallest <= user_key; });
     if (Open(static_cast<size_t>(after - files_->begin()) - 1)) cursor_->SeekForPrev(user_key, sequence);
     SettleBackward();
+  }
+  void PrepareSeek(std::string_view user_key, SequenceNumber sequence) override {
+    if (Open(LowerBound(user_key))) cursor_->PrepareSeek(user_key, sequence);
   }
   void Next() override {
     if (!valid_) return;
@@ -57,6 +58,13 @@ class RunCursor final : public Cursor {
 
  private:
   static constexpr size_t kNoFile = ~size_t{0};
+
+  // The first file whose largest key is at or after `user_key`.
+  size_t LowerBound(std::string_view user_key) const {
+    const auto found = std::partition_point(files_->begin(), files_->end(),
+                                            [&](const std::shared_ptr<TableFile>& file) { return file->meta().largest < user_key; });
+    return static_cast<size_t>(found - files_->begin());
+  }
 
   // Makes cursor_ that of the file `index`. False if there is no such file (status_ OK) or it cannot be opened; then there is no cursor_.
   bool Open(size_t index) {

@@ -35,20 +35,22 @@ LevelFiles::LevelFiles(std::vector<std::shared_ptr<TableFile>> files, uint64_t h
     filters_.push_back(usable ? reader->filter() : FilterView());
     bytes_ += meta.size;
   }
+  if (std::is_sorted(largest_.begin(), largest_.end())) {
+    largest_buckets_ = BucketIndex(largest_.size(), [this](size_t i) { return largest_[i]; });
+  }
 }
 
 size_t LevelFiles::FirstFence(std::string_view key, uint64_t target) const {
   const size_t count = files_.size();
-  const uint64_t* base = largest_.data();
-  size_t left = count;
-  while (left > 1) {
-    const size_t half = left / 2;
+  const BucketIndex::Range range = largest_buckets_.Find(target);
+  size_t i = range.begin;
+  for (size_t left = range.end - range.begin; left != 0;) {
+    const size_t half = (left + 1) / 2;
     // A mask, lest the compiler make it a branch: at random keys every second one would be mispredicted.
-    const size_t below = base[half - 1] < target ? 1 : 0;
-    base += half & (0 - below);
+    const size_t below = largest_[i + half - 1] < target ? 1 : 0;
+    i += half & (0 - below);
     left -= half;
   }
-  size_t i = static_cast<size_t>(base - largest_.data()) + (*base < target ? 1 : 0);
   while (i < count && largest_[i] == target && std::string_view(files_[i]->meta().largest) < key) ++i;
   return i;
 }

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bucket_index.h"
 #include "engine/compact/compaction_picker.h"
 #include "engine/version/table_file.h"
 #include "tamis/filter.h"
@@ -52,10 +53,11 @@ class LevelFiles {
   size_t FirstFence(std::string_view key, uint64_t target) const;
 
   std::vector<std::shared_ptr<TableFile>> files_;
-  // The common prefix of all fence keys, and the 8 bytes after it (big-endian): searched branch-free, with a full compare only on ties.
+  // The common prefix of all fence keys, and the 8 bytes after it (big-endian): searched as numbers, with a full compare only on ties.
   // (Of a machine's file paths 98 % start with one of three 8-byte strings: without the prefix nearly all compares would tie.)
   std::string common_prefix_;
   std::vector<uint64_t> largest_;
+  BucketIndex largest_buckets_;  // none in L0, where they are in no order
   std::vector<uint64_t> smallest_;
   std::vector<FilterView> filters_;
   std::vector<const TableReader*> readers_;

@@ -14,10 +14,9 @@ BlockRef NewBlock(const std::string& key, size_t bytes = 100) {
   BlockBuilder builder;
   builder.Add(key, 1, EntryKind::kPut, std::string(bytes, 'v'));
   const std::string_view block = builder.Finish();
-  AlignedBuffer buffer(block.size());
-  std::memcpy(buffer.data(), block.data(), block.size());
-  BlockRef ref = BlockRef::Adopt(new CachedBlock(std::move(buffer)));
-  EXPECT_OK(ref.get()->Parse());
+  BlockRef ref = BlockRef::Adopt(CachedBlock::New(block.size()));
+  std::memcpy(ref.get()->data(), block.data(), block.size());
+  EXPECT_OK(ref.get()->Parse(block.size()));
   return ref;
 }
 
