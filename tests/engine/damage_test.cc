@@ -186,36 +186,68 @@ TEST_F(DamageTest, AnUnreadableNewerVersionIsAnErrorAndNeverTheOlderOne) {
 }
 
 // A damaged table is taken out of compaction; the database stays usable and says so, and nothing loops.
-TEST_F(DamageTest, ACompactionThatMeetsDamageIsReportedOnceAndTheRestGoesOn) {
-  ASSERT_OK_AND_ASSIGN(std::unique_ptr<DB> db, DB::Open(options_, path_));
-  for (uint64_t i = 0; i < 2000; ++i) ASSERT_OK(db->Put(Key(i), std::string(50, 'o')));
-  ASSERT_OK(db->CompactRange(std::nullopt, std::nullopt));
-  db.reset();
-  const std::string victim = FilesOfKind(path_, FileKind::kTable).front();
-  std::string bytes = ReadBytes(path_ + "/" + victim);
-  bytes[200] = static_cast<char>(bytes[200] ^ 1);
-  WriteBytes(path_ + "/" + victim, bytes);
-  ASSERT_OK_AND_ASSIGN(db, DB::Open(options_, path_));
-  for (int round = 0; round < 12; ++round) {
+class DamagedCompactionTest : public DamageTest {
+ protected:
+  // A database of one level with a damaged data block in one of its tables.
+  void MakeDamagedLevel() {
+    ASSERT_OK_AND_ASSIGN(std::unique_ptr<DB> db, DB::Open(options_, path_));
+    for (uint64_t i = 0; i < 2000; ++i) ASSERT_OK(db->Put(Key(i), std::string(50, 'o')));
+    ASSERT_OK(db->CompactRange(std::nullopt, std::nullopt));
+    db.reset();
+    const std::string victim = FilesOfKind(path_, FileKind::kTable).front();
+    std::string bytes = ReadBytes(path_ + "/" + victim);
+    bytes[200] = static_cast<char>(bytes[200] ^ 1);
+    WriteBytes(path_ + "/" + victim, bytes);
+  }
+
+  static void Overwrite(DB* db, int round) {
     for (uint64_t i = 0; i < 2000; i += 2) ASSERT_OK(db->Put(Key(i), "round " + std::to_string(round)));
     ASSERT_OK(db->Flush());
   }
-  ASSERT_OK(db->WaitForBackgroundWork());
-  // DataLoss, unless a compaction of the rounds above met the damage first: then the table is left out by now.
-  const absl::Status compacted = db->CompactRange(std::nullopt, std::nullopt);
-  EXPECT_TRUE(compacted.ok() || absl::IsDataLoss(compacted)) << compacted;
-  for (int i = 0; i < 5; ++i) db->CompactRange(std::nullopt, std::nullopt).IgnoreError();
-  ASSERT_OK_AND_ASSIGN(const Stats stats, db->GetStats());
-  EXPECT_GE(stats.blocked_files, 1u);
-  EXPECT_LE(stats.background_errors, 3u);
-  EXPECT_EQ(stats.background_error, "");
-  for (uint64_t i = 0; i < 2000; i += 2) {
-    std::string value;
-    const absl::Status status = db->Get(Key(i), &value);
-    ASSERT_TRUE(status.ok() || absl::IsDataLoss(status)) << status;
-    ASSERT_TRUE(!status.ok() || value == "round 11");
+
+  static void ExpectUsable(DB* db, const std::string& newest) {
+    ASSERT_OK_AND_ASSIGN(const Stats stats, db->GetStats());
+    EXPECT_GE(stats.blocked_files, 1u);
+    EXPECT_LE(stats.background_errors, 3u);
+    EXPECT_EQ(stats.background_error, "");
+    for (uint64_t i = 0; i < 2000; i += 2) {
+      std::string value;
+      const absl::Status status = db->Get(Key(i), &value);
+      ASSERT_TRUE(status.ok() || absl::IsDataLoss(status)) << status;
+      ASSERT_TRUE(!status.ok() || value == newest);
+    }
+    EXPECT_CODE(db->VerifyChecksums(), absl::StatusCode::kDataLoss);
   }
-  EXPECT_CODE(db->VerifyChecksums(), absl::StatusCode::kDataLoss);
+};
+
+TEST_F(DamagedCompactionTest, CompactRangeReportsTheDamageItMeetsAndLaterOnesLeaveTheTableOut) {
+  ASSERT_NO_FATAL_FAILURE(MakeDamagedLevel());
+  options_.compaction.l0_trigger = 20;  // no compaction but the one below
+  ASSERT_OK_AND_ASSIGN(std::unique_ptr<DB> db, DB::Open(options_, path_));
+  ASSERT_NO_FATAL_FAILURE(Overwrite(db.get(), 0));
+  ASSERT_OK(db->WaitForBackgroundWork());
+  ASSERT_OK_AND_ASSIGN(const Stats before, db->GetStats());
+  ASSERT_EQ(before.blocked_files, 0u);
+  EXPECT_CODE(db->CompactRange(std::nullopt, std::nullopt), absl::StatusCode::kDataLoss);
+  for (int i = 0; i < 5; ++i) EXPECT_OK(db->CompactRange(std::nullopt, std::nullopt));
+  ExpectUsable(db.get(), "round 0");
+}
+
+TEST_F(DamagedCompactionTest, ABackgroundCompactionThatMeetsDamageLeavesTheTableOutAndGoesOn) {
+  ASSERT_NO_FATAL_FAILURE(MakeDamagedLevel());
+  options_.compaction.l0_trigger = 1;
+  ASSERT_OK_AND_ASSIGN(std::unique_ptr<DB> db, DB::Open(options_, path_));
+  int round = 0;
+  for (uint64_t blocked = 0; blocked == 0; ++round) {
+    ASSERT_LT(round, 100) << "no compaction met the damage";
+    ASSERT_NO_FATAL_FAILURE(Overwrite(db.get(), round));
+    ASSERT_OK(db->WaitForBackgroundWork());
+    ASSERT_OK_AND_ASSIGN(const Stats stats, db->GetStats());
+    blocked = stats.blocked_files;
+  }
+  for (int more = 0; more < 12; ++more) ASSERT_NO_FATAL_FAILURE(Overwrite(db.get(), round++));
+  EXPECT_OK(db->CompactRange(std::nullopt, std::nullopt));
+  ExpectUsable(db.get(), "round " + std::to_string(round - 1));
 }
 
 }  // namespace
