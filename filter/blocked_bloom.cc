@@ -1,40 +1,15 @@
 #include "filter/blocked_bloom.h"
 
-#include <algorithm>
 #include <new>
 
 #include "absl/strings/str_cat.h"
+#include "filter/blocked_bloom_kernels.h"
 #include "filter/filter_format.h"
 #include "filter/hash.h"
 
 namespace tamis::internal {
-namespace {
-
-inline void SetBits(unsigned char* line, uint32_t probes, uint64_t hash) {
-  const auto x = static_cast<uint32_t>(hash);
-  for (uint32_t i = 0; i < probes; ++i) {
-    const uint32_t bit = (x * kProbeMultipliers[i]) >> 23;
-    line[bit >> 3] = static_cast<unsigned char>(line[bit >> 3] | (1U << (bit & 7)));
-  }
-}
-
-}  // namespace
-
 void BlockedBloomInsert(unsigned char* base, uint64_t lines, uint32_t probes, const uint64_t* hashes, size_t count) {
-  // Lines on their way in, a ring. Enough to hide a miss (a core has 10 to 16 line-fill buffers), few enough to be there still when
-  // their turn comes. 16 Mi keys at 10 bits: 9.3 ns a key with 16, 10 with 8, 8.4 with 32; in cache 5 ns with any.
-  constexpr size_t kAhead = 16;
-  unsigned char* ring[kAhead];
-  const auto fetch = [&](size_t i) {
-    ring[i % kAhead] = base + FilterLineIndex(hashes[i], lines) * kFilterLineBytes;
-    __builtin_prefetch(ring[i % kAhead], 1);
-  };
-  for (size_t i = 0; i < std::min(count, kAhead); ++i) fetch(i);
-  for (size_t i = 0; i < count; ++i) {
-    unsigned char* line = ring[i % kAhead];
-    if (i + kAhead < count) fetch(i + kAhead);
-    SetBits(line, probes, hashes[i]);
-  }
+  ActiveBlockedBloomKernels().insert(base, lines, probes, hashes, count);
 }
 
 void BlockedBloomBuilder::NewChunk() {

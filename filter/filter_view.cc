@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "filter/blocked_bloom_kernels.h"
 #include "filter/filter_format.h"
 #include "filter/hash.h"
 #include "tamis/filter.h"
@@ -45,13 +46,7 @@ void FilterView::MayContainBatch(absl::Span<const uint64_t> hashes, absl::Span<b
     std::fill_n(may.begin(), count, true);
     return;
   }
-  // In groups: a core has 10 to 16 line-fill buffers, and what is prefetched must still be there when it is asked.
-  constexpr size_t kGroup = 32;
-  for (size_t begin = 0; begin < count; begin += kGroup) {
-    const size_t end = std::min(count, begin + kGroup);
-    for (size_t i = begin; i < end; ++i) __builtin_prefetch(Line(hashes[i]));
-    for (size_t i = begin; i < end; ++i) may[i] = internal::FilterLineMayContain(Line(hashes[i]), probes_, hashes[i]);
-  }
+  internal::ActiveBlockedBloomKernels().may_contain(base_, lines_, probes_, hashes.data(), count, may.data());
 }
 
 FilterInfo FilterView::Info() const {

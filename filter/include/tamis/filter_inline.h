@@ -10,6 +10,7 @@
 // times as many at 16.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -50,12 +51,12 @@ inline uint32_t FilterProbe(const unsigned char* line, uint32_t x, uint32_t i) {
   return static_cast<uint32_t>(line[bit >> 3]) >> (bit & 7);
 }
 
-// Whether all bits of `hash` are set in its line. REQUIRES: probes <= kMaxFilterProbes.
+// The scalar form of FilterLineMayContain.
 //
 // One exit, after four probes. An exit after each probe is a coin toss that the branch predictor loses, because half of the bits are
 // set: 12 to 13 ns for an absent key, in cache. Without any exit it is 6 ns at k = 6 and 10 ns at k = 12. After four probes 96 % of the
 // absent keys are gone and the branch is nearly free: 4 ns at any k.
-inline bool FilterLineMayContain(const unsigned char* line, uint32_t probes, uint64_t hash) {
+inline bool FilterLineMayContainScalar(const unsigned char* line, uint32_t probes, uint64_t hash) {
   const auto x = static_cast<uint32_t>(hash);
   uint32_t i = 0;
   if (probes >= 4) {
@@ -66,6 +67,20 @@ inline bool FilterLineMayContain(const unsigned char* line, uint32_t probes, uin
   uint32_t all = 1;
   for (; i < probes; ++i) all &= FilterProbe(line, x, i);
   return (all & 1) != 0;
+}
+
+// Another form with the same answers, for processors on which a call is faster than the scalar form; null elsewhere, and until it is set
+// before main. With AVX2 a probe is 2.8 ns with the call, whatever the keys; when half of them are there, in random order, the scalar
+// form's branch cannot be guessed and it is 14 ns.
+using FilterLineProbe = bool (*)(const unsigned char* line, uint32_t probes, uint64_t hash);
+extern std::atomic<FilterLineProbe> filter_line_probe;
+
+// Whether all bits of `hash` are set in its line. REQUIRES: 1 <= probes <= kMaxFilterProbes.
+inline bool FilterLineMayContain(const unsigned char* line, uint32_t probes, uint64_t hash) {
+#if defined(__x86_64__)
+  if (const FilterLineProbe probe = filter_line_probe.load(std::memory_order_relaxed); probe != nullptr) return probe(line, probes, hash);
+#endif
+  return FilterLineMayContainScalar(line, probes, hash);
 }
 
 }  // namespace internal
