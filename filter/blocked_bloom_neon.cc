@@ -6,7 +6,6 @@
 
 #include <arm_neon.h>
 
-#include <algorithm>
 #include <array>
 
 namespace tamis::internal {
@@ -51,11 +50,8 @@ bool LineMayContain(const unsigned char* line, uint32_t probes, uint64_t hash) {
 void MayContain(const unsigned char* base, uint64_t lines, uint32_t probes, const uint64_t* hashes, size_t count, bool* may) {
   const uint32x4x4_t multipliers = vld1q_u32_x4(kLaneMultipliers[probes].lanes);
   const bool repeats = probes <= 8;
-  for (size_t begin = 0; begin < count; begin += kProbesAhead) {
-    const size_t end = std::min(count, begin + kProbesAhead);
-    for (size_t i = begin; i < end; ++i) __builtin_prefetch(FilterLine(base, lines, hashes[i]));
-    for (size_t i = begin; i < end; ++i) may[i] = BitsSet(FilterLine(base, lines, hashes[i]), multipliers, repeats, hashes[i]);
-  }
+  ProbeLines ahead(base, lines, hashes, count);
+  for (size_t i = 0; i < count; ++i) may[i] = BitsSet(ahead.Take(i), multipliers, repeats, hashes[i]);
 }
 
 void Insert(unsigned char* base, uint64_t lines, uint32_t probes, const uint64_t* hashes, size_t count) {

@@ -18,7 +18,6 @@
 #pragma GCC diagnostic pop
 #endif
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -79,11 +78,8 @@ TAMIS_AVX2 void MayContainAvx2With(const unsigned char* base, uint64_t lines, ui
                                    bool* may) {
   const __m256i first = Load256(kLaneMultipliers[probes].lanes);
   const __m256i second = Load256(kLaneMultipliers[probes].lanes + 8);
-  for (size_t begin = 0; begin < count; begin += kProbesAhead) {
-    const size_t end = std::min(count, begin + kProbesAhead);
-    for (size_t i = begin; i < end; ++i) __builtin_prefetch(FilterLine(base, lines, hashes[i]));
-    for (size_t i = begin; i < end; ++i) may[i] = BitsSetAvx2<kMoreThanEight>(FilterLine(base, lines, hashes[i]), first, second, hashes[i]);
-  }
+  ProbeLines ahead(base, lines, hashes, count);
+  for (size_t i = 0; i < count; ++i) may[i] = BitsSetAvx2<kMoreThanEight>(ahead.Take(i), first, second, hashes[i]);
 }
 
 void MayContainAvx2(const unsigned char* base, uint64_t lines, uint32_t probes, const uint64_t* hashes, size_t count, bool* may) {
@@ -99,18 +95,9 @@ void MayContainAvx2(const unsigned char* base, uint64_t lines, uint32_t probes, 
 template <uint32_t kProbes>
 TAMIS_AVX2 void InsertAvx2With(unsigned char* base, uint64_t lines, const uint64_t* hashes, size_t count) {
   constexpr uint32_t kRounds = (kProbes + 7) / 8;
-  unsigned char* ring[kInsertsAhead];
-  for (size_t i = 0; i < std::min(count, kInsertsAhead); ++i) {
-    ring[i] = base + FilterLineIndex(hashes[i], lines) * kFilterLineBytes;
-    __builtin_prefetch(ring[i], 1);
-  }
+  InsertLines ahead(base, lines, hashes, count);
   for (size_t i = 0; i < count; ++i) {
-    unsigned char* line = ring[i % kInsertsAhead];
-    if (i + kInsertsAhead < count) {
-      unsigned char* ahead = base + FilterLineIndex(hashes[i + kInsertsAhead], lines) * kFilterLineBytes;
-      ring[i % kInsertsAhead] = ahead;
-      __builtin_prefetch(ahead, 1);
-    }
+    unsigned char* line = ahead.Take(i);
     alignas(32) uint32_t byte[8 * kRounds];
     alignas(32) uint32_t mask[8 * kRounds];
     const __m256i hash = _mm256_set1_epi32(static_cast<int>(static_cast<uint32_t>(hashes[i])));
@@ -152,11 +139,8 @@ TAMIS_AVX512 bool LineMayContainAvx512(const unsigned char* line, uint32_t probe
 TAMIS_AVX512 void MayContainAvx512(const unsigned char* base, uint64_t lines, uint32_t probes, const uint64_t* hashes, size_t count,
                                    bool* may) {
   const __m512i multipliers = _mm512_loadu_si512(kLaneMultipliers[probes].lanes);
-  for (size_t begin = 0; begin < count; begin += kProbesAhead) {
-    const size_t end = std::min(count, begin + kProbesAhead);
-    for (size_t i = begin; i < end; ++i) __builtin_prefetch(FilterLine(base, lines, hashes[i]));
-    for (size_t i = begin; i < end; ++i) may[i] = BitsSetAvx512(FilterLine(base, lines, hashes[i]), multipliers, hashes[i]);
-  }
+  ProbeLines ahead(base, lines, hashes, count);
+  for (size_t i = 0; i < count; ++i) may[i] = BitsSetAvx512(ahead.Take(i), multipliers, hashes[i]);
 }
 
 }  // namespace
