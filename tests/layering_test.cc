@@ -50,7 +50,7 @@ const std::set<std::string>& SharedEngineHeaders() {
 // Tools and benchmarks use public headers; these may look inside (inspection, micro benchmarks).
 bool MaySeeInternals(const std::string& path) {
   static const std::regex allowed(
-      "(tools/(dump|verify|inspect)[a-z_]*\\.(h|cc)|bench/(filter|block|memtable|wal)_bench\\.cc|bench/miss_path[a-z_]*\\.(h|cc))");
+      "(tools/(dump|verify|inspect)[a-z_]*\\.(h|cc)|bench/filter_bench[a-z_]*\\.cc|bench/(block|memtable|wal)_bench\\.cc|bench/miss_path[a-z_]*\\.(h|cc))");
   return std::regex_match(path, allowed);
 }
 
