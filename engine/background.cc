@@ -21,6 +21,30 @@ constexpr uint64_t kLargeJobBytes = uint64_t{8} << 20;
 // Cancelled means to a caller that a callback of its own said so.
 absl::Status Closing() { return absl::FailedPreconditionError("the database is being closed"); }
 
+// The runs once a job has replaced the tables `inputs` by `keys` keys in `level`: last the run that it writes to, there a table of its
+// own in L0.
+std::vector<RunSize> RunsAfter(const Version& version, absl::Span<const uint64_t> inputs, uint32_t level, uint64_t keys) {
+  std::vector<RunSize> runs;
+  uint64_t beside = 0;  // keys that stay in the level written to
+  for (uint32_t at = 0; at < version.levels().size(); ++at) {
+    uint64_t sum = 0;
+    for (const auto& file : version.levels()[at].files()) {
+      const TableMeta& meta = file->meta();
+      if (std::find(inputs.begin(), inputs.end(), meta.number) != inputs.end()) continue;
+      if (at == 0) runs.push_back({.level = 0, .keys = meta.distinct_keys});
+      sum += meta.distinct_keys;
+    }
+    if (at == 0) continue;
+    if (at == level) {
+      beside = sum;
+    } else if (sum != 0) {
+      runs.push_back({.level = at, .keys = sum});
+    }
+  }
+  runs.push_back({.level = level, .keys = beside + keys});
+  return runs;
+}
+
 }  // namespace
 
 void DbImpl::WakeBackground() {
@@ -136,12 +160,25 @@ absl::Status DbImpl::RunDueWork() {
   }
 }
 
-OutputOptions DbImpl::MakeOutputOptions(const Version& version, uint32_t level, uint64_t target_file_bytes) {
+std::vector<LevelMisses> DbImpl::FoldLookups() {
+  lookup_history_.Fold(lookups_);
+  return lookup_history_.levels();
+}
+
+OutputOptions DbImpl::MakeOutputOptions(const Version& version, absl::Span<const uint64_t> inputs, uint64_t keys, uint32_t level,
+                                        uint64_t target_file_bytes) {
   OutputOptions output;
   output.table.block_bytes = options_.table.block_bytes;
   output.table.compression = level < options_.table.first_compressed_level ? Compression::kNone : options_.table.compression;
   output.table.filter_kind = options_.filter.kind;
-  output.table.bits_per_key = FilterBitsForLevel(options_.filter, level);
+  std::vector<LevelMisses> lookups;
+  {
+    MutexLock lock(mutex_);
+    lookups = FoldLookups();
+    output.filter_carry = filter_carry_[level];
+  }
+  const std::vector<RunSize> runs = RunsAfter(version, inputs, level, keys);
+  output.filter_bits = AllocateFilterBits(options_.filter, runs, lookups).back();
   output.table.hash_seed = hash_seed_;
   output.table.level = level;
   output.target_file_bytes = target_file_bytes;
@@ -172,7 +209,7 @@ absl::StatusOr<MergeResult> DbImpl::MergeMemtable(const ImmutableMemtable& job, 
   merge.entries_expected = job.memtable->entries();
   merge.snapshots = std::move(snapshots);
   merge.may_exist_below = [](std::string_view) { return true; };  // older entries may be anywhere below L0, or in L0
-  merge.output = MakeOutputOptions(*versions_->current(), 0, 0);
+  merge.output = MakeOutputOptions(*versions_->current(), {}, job.memtable->entries(), 0, 0);
   try {
     return RunMergeJob(merge);
   } catch (const std::bad_alloc&) {
@@ -192,6 +229,7 @@ absl::Status DbImpl::InstallFlush(const ImmutableMemtable& job, const MergeResul
       immutable_.pop_front();
       PropagateBlocked(*installed);
       retired = SwapView(std::move(installed));
+      filter_carry_[0] = merged.filter_carry;
       ++flushes_;
       flush_bytes_ += merged.bytes_written;
     }
@@ -337,12 +375,16 @@ absl::Status DbImpl::Compact(const CompactionPlan& plan, const Version& version,
   MergeJob merge;
   VersionEdit edit;
   uint64_t input_bytes = 0;
+  uint64_t keys = 0;  // those in several inputs are counted in each
+  std::vector<uint64_t> taken;
   const auto take = [&](uint32_t level, const std::vector<uint64_t>& numbers, bool each_its_own_run) {
     std::vector<std::shared_ptr<TableFile>> run;
     for (const auto& file : version.levels()[level].files()) {
       if (std::find(numbers.begin(), numbers.end(), file->meta().number) == numbers.end()) continue;
       merge.entries_expected += file->meta().entries;
       input_bytes += file->meta().size;
+      keys += file->meta().distinct_keys;
+      taken.push_back(file->meta().number);
       edit.dropped.emplace_back(level, file->meta().number);
       run.push_back(file);
       if (each_its_own_run) merge.runs.push_back(std::exchange(run, {}));
@@ -356,7 +398,7 @@ absl::Status DbImpl::Compact(const CompactionPlan& plan, const Version& version,
     merge.snapshots = snapshots_->Sorted();
   }
   merge.may_exist_below = [&](std::string_view key) { return version.MayExistBelow(plan.output_level, key); };
-  merge.output = MakeOutputOptions(version, plan.output_level, options_.compaction.target_file_bytes);
+  merge.output = MakeOutputOptions(version, taken, keys, plan.output_level, options_.compaction.target_file_bytes);
   merge.breathe = [&](uint64_t bytes) -> absl::Status {
     if (stopping_.load(std::memory_order_acquire)) return absl::CancelledError("the database is being closed");
     if (progress) TAMIS_RETURN_IF_ERROR(progress(bytes));
@@ -379,6 +421,7 @@ absl::Status DbImpl::Compact(const CompactionPlan& plan, const Version& version,
   }
   TAMIS_RETURN_IF_ERROR(status);
   MutexLock lock(mutex_);
+  filter_carry_[plan.output_level] = merged.filter_carry;
   LevelWork& work = level_work_[plan.output_level];
   work.bytes_read += input_bytes;
   work.bytes_written += merged.bytes_written;

@@ -15,6 +15,9 @@ namespace {
 // Values in the memtable up to this size are copied into a PinnedValue, so that it does not hold the memtable.
 constexpr size_t kMaxCopiedBytes = 4096;
 
+// Closing saves what lookups have found since the last edit if there were as many: fewer hardly change f, and cost a sync.
+constexpr uint64_t kLookupsWorthSaving = 1024;
+
 TableReadOptions TableOptionsOf(const ReadOptions& options) {
   return {.fill_cache = options.fill_cache, .verify_checksums = options.verify_checksums};
 }
@@ -357,7 +360,13 @@ absl::Status DbImpl::Shutdown() {
   threads_.clear();    // joins
   EpochSynchronize();  // reads in progress end
   if (logs_ != nullptr) {
-    const absl::Status finished = versions_->Finish();
+    bool save_lookups;
+    {
+      MutexLock lock(mutex_);
+      FoldLookups();
+      save_lookups = lookup_history_.unsaved() >= kLookupsWorthSaving;
+    }
+    const absl::Status finished = versions_->Finish(save_lookups);
     if (status.ok()) status = finished;
   }
   std::shared_ptr<const ReadView> view;

@@ -6,6 +6,7 @@
 // database through ObsoleteFiles), and no epoch function is called under it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -18,11 +19,13 @@
 #include "base/mutex.h"
 #include "engine/compact/compaction_job.h"
 #include "engine/compact/compaction_picker.h"
+#include "engine/compact/filter_budget.h"
 #include "engine/handle_state.h"
 #include "engine/info_log.h"
 #include "engine/obsolete_files.h"
 #include "engine/rate_limiter.h"
 #include "engine/read/lookup_counters.h"
+#include "engine/read/lookup_history.h"
 #include "engine/read/point_get.h"
 #include "engine/read/read_view.h"
 #include "engine/snapshot_list.h"
@@ -133,7 +136,11 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   absl::Status RunCompaction(const CompactionPlan& plan, const std::function<absl::Status(uint64_t)>& progress);
   absl::Status Compact(const CompactionPlan& plan, const Version& version, const std::function<absl::Status(uint64_t)>& progress);
   absl::Status MoveFile(const CompactionPlan& plan, const Version& version);
-  OutputOptions MakeOutputOptions(const Version& version, uint32_t level, uint64_t target_file_bytes);
+  // What a job that takes the tables `inputs`, and `keys` keys in all, writes to `level`.
+  OutputOptions MakeOutputOptions(const Version& version, absl::Span<const uint64_t> inputs, uint64_t keys, uint32_t level,
+                                  uint64_t target_file_bytes);
+  // What lookups have found up to now.
+  std::vector<LevelMisses> FoldLookups() TAMIS_REQUIRES(mutex_);
   void NoteCompactionFailure(const CompactionPlan& plan, const absl::Status& status);
   void BlockDamaged(const CompactionPlan& plan, const absl::Status& status);
   void PropagateBlocked(const Version& version) TAMIS_REQUIRES(mutex_);
@@ -197,6 +204,8 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   absl::Status compaction_failure_ TAMIS_GUARDED_BY(mutex_);           // of the last compaction; tried again
   bool any_blocked_ TAMIS_GUARDED_BY(mutex_) = false;                  // a table was taken out of compaction
   std::atomic<bool> writes_stopped_{false};                            // background_error_ is set
+  LookupHistory lookup_history_ TAMIS_GUARDED_BY(mutex_);  // lookups_ and what earlier processes saw
+  std::array<double, kMaxLevels> filter_carry_ TAMIS_GUARDED_BY(mutex_){};  // FilterDivider, from job to job
   bool flush_running_ TAMIS_GUARDED_BY(mutex_) = false;
   uint32_t compactions_running_ TAMIS_GUARDED_BY(mutex_) = 0;
   bool log_wanted_ TAMIS_GUARDED_BY(mutex_) = false;                   // the leader asks for the next log ahead of rotation

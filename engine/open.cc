@@ -53,6 +53,22 @@ absl::StatusOr<DirectoryState> Examine(const Directory& directory) {
   return DirectoryState::kNoDatabase;
 }
 
+// The runs of the state and the tables recovered so far (`recovered`, of L0), and last a new one of `keys` keys in L0.
+std::vector<RunSize> RunsWith(const ManifestState& state, const std::vector<std::shared_ptr<TableFile>>& recovered, uint64_t keys) {
+  std::vector<RunSize> runs;
+  for (uint32_t level = 0; level < state.levels.size(); ++level) {
+    uint64_t sum = 0;
+    for (const auto& [number, meta] : state.levels[level]) {
+      if (level == 0) runs.push_back({.level = 0, .keys = meta.distinct_keys});
+      sum += meta.distinct_keys;
+    }
+    if (level != 0 && sum != 0) runs.push_back({.level = level, .keys = sum});
+  }
+  for (const auto& table : recovered) runs.push_back({.level = 0, .keys = table->meta().distinct_keys});
+  runs.push_back({.level = 0, .keys = keys});
+  return runs;
+}
+
 uint64_t NumberAboveAll(const std::vector<DirectoryEntry>& entries) {
   uint64_t above = 1;
   for (const DirectoryEntry& entry : entries) {
@@ -297,7 +313,8 @@ class Opener {
     job.output.table.block_bytes = table.block_bytes;
     job.output.table.compression = table.first_compressed_level > 0 ? Compression::kNone : table.compression;
     job.output.table.filter_kind = opened_.options.filter.kind;
-    job.output.table.bits_per_key = FilterBitsForLevel(opened_.options.filter, 0);
+    const std::vector<RunSize> runs = RunsWith(state, recovered_, memtable->entries());
+    job.output.filter_bits = AllocateFilterBits(opened_.options.filter, runs, state.lookups).back();
     job.output.table.hash_seed = state.identity.hash_seed;
     job.output.random = environment_.random;
     job.output.new_file_number = [this] { return next_number_++; };
@@ -414,7 +431,18 @@ absl::StatusOr<std::shared_ptr<DbImpl>> OpenDatabase(const Options& options, con
 }
 
 absl::Status DbImpl::Start() {
+  {
+    const std::vector<LevelMisses> saved = versions_->lookups();
+    MutexLock lock(mutex_);
+    lookup_history_.Restore(saved);
+  }
   if (!read_only_) {
+    versions_->SetLookupSource([this] {
+      MutexLock lock(mutex_);
+      std::vector<LevelMisses> levels = FoldLookups();
+      lookup_history_.MarkSaved();
+      return levels;
+    });
     LogSetContext context;
     context.directory = directory_;
     context.random = environment_.random;

@@ -15,8 +15,33 @@ absl::Status InRange(std::string_view name, uint64_t value, uint64_t least, uint
 
 absl::Status CheckBits(std::string_view name, double bits) {
   if (bits == 0 || (bits >= kMinBitsPerKey && bits <= kMaxBitsPerKey)) return absl::OkStatus();
-  return absl::InvalidArgumentError(Concat("Options::", name, " is ", bits, ", legal are 0 (no filter) and ", kMinBitsPerKey, " to ",
-                                           kMaxBitsPerKey));
+  return absl::InvalidArgumentError(
+      Concat("Options::", name, " is ", bits, ", legal are 0 (no filter) and ", kMinBitsPerKey, " to ", kMaxBitsPerKey));
+}
+
+absl::Status CheckFilterOptions(const FilterOptions& filter) {
+  if (filter.kind != FilterKind::kNone && filter.kind != FilterKind::kBlockedBloom) {
+    return absl::InvalidArgumentError("Options::filter.kind is not a kind that tables can have");
+  }
+  const bool optimal = filter.allocation == FilterAllocation::kOptimal;
+  if (!optimal) TAMIS_RETURN_IF_ERROR(CheckBits("filter.bits_per_key", filter.bits_per_key));
+  // An average: runs without a filter may bring it below what a filter has.
+  if (optimal && !(filter.bits_per_key >= 0 && filter.bits_per_key <= kMaxBitsPerKey)) {
+    return absl::InvalidArgumentError(
+        Concat("Options::filter.bits_per_key is ", filter.bits_per_key, ", legal are averages of 0 to ", kMaxBitsPerKey));
+  }
+  if (!(filter.wasted_reads_goal >= 0 && std::isfinite(filter.wasted_reads_goal))) {
+    return absl::InvalidArgumentError(
+        Concat("Options::filter.wasted_reads_goal is ", filter.wasted_reads_goal, ", legal are finite numbers from 0"));
+  }
+  for (const double bits : filter.bits_per_level) TAMIS_RETURN_IF_ERROR(CheckBits("filter.bits_per_level", bits));
+  if (!optimal && filter.allocation != FilterAllocation::kUniform && filter.allocation != FilterAllocation::kPerLevel) {
+    return absl::InvalidArgumentError("Options::filter.allocation is not a known allocation");
+  }
+  if (filter.allocation == FilterAllocation::kPerLevel && filter.bits_per_level.empty()) {
+    return absl::InvalidArgumentError("Options::filter.allocation is per level, but filter.bits_per_level is empty");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -42,18 +67,7 @@ absl::Status CheckOptions(const Options& options) {
   TAMIS_RETURN_IF_ERROR(InRange("compaction.target_file_bytes", compaction.target_file_bytes, 4096, 1024 * kGiB));
   TAMIS_RETURN_IF_ERROR(InRange("compaction.l0_trigger", compaction.l0_trigger, 1, compaction.l0_slowdown));
   TAMIS_RETURN_IF_ERROR(InRange("compaction.l0_slowdown", compaction.l0_slowdown, compaction.l0_trigger, compaction.l0_stop));
-  if (options.filter.kind != FilterKind::kNone && options.filter.kind != FilterKind::kBlockedBloom) {
-    return absl::InvalidArgumentError("Options::filter.kind is not a kind that tables can have");
-  }
-  TAMIS_RETURN_IF_ERROR(CheckBits("filter.bits_per_key", options.filter.bits_per_key));
-  for (const double bits : options.filter.bits_per_level) TAMIS_RETURN_IF_ERROR(CheckBits("filter.bits_per_level", bits));
-  if (options.filter.allocation != FilterAllocation::kUniform && options.filter.allocation != FilterAllocation::kPerLevel) {
-    return absl::InvalidArgumentError("Options::filter.allocation is not a known allocation");
-  }
-  if (options.filter.allocation == FilterAllocation::kPerLevel && options.filter.bits_per_level.empty()) {
-    return absl::InvalidArgumentError("Options::filter.allocation is per level, but filter.bits_per_level is empty");
-  }
-  return absl::OkStatus();
+  return CheckFilterOptions(options.filter);
 }
 
 }  // namespace tamis::internal

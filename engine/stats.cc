@@ -29,6 +29,35 @@ void AddTable(const TableFile& file, LevelStats* level, double* fpr_keys, uint64
   if (reader != nullptr) *index_bytes += reader->ResidentBytes() - (filtered ? reader->filter().Info().size_bytes : 0);
 }
 
+std::vector<RunSize> RunsOf(const Version& version) {
+  std::vector<RunSize> runs;
+  for (uint32_t level = 0; level < version.levels().size(); ++level) {
+    uint64_t keys = 0;
+    for (const auto& file : version.levels()[level].files()) {
+      if (level == 0) runs.push_back({.level = 0, .keys = file->meta().distinct_keys});
+      keys += file->meta().distinct_keys;
+    }
+    // Empty levels too: the target of what does not depend on the sizes.
+    if (level != 0 || runs.empty()) runs.push_back({.level = level, .keys = keys});
+  }
+  return runs;
+}
+
+// By level: what its tables would get now, on average over the keys.
+std::vector<double> TargetsOf(const FilterOptions& options, const Version& version, absl::Span<const LevelMisses> lookups) {
+  const std::vector<RunSize> runs = RunsOf(version);
+  const std::vector<FilterBits> bits = AllocateFilterBits(options, runs, lookups);
+  std::vector<double> sums(version.levels().size());
+  std::vector<double> weights(version.levels().size());
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const double weight = std::max(1.0, static_cast<double>(runs[i].keys));
+    sums[runs[i].level] += weight * bits[i].average();
+    weights[runs[i].level] += weight;
+  }
+  for (size_t level = 0; level < sums.size(); ++level) sums[level] /= weights[level];
+  return sums;
+}
+
 double FprOf(const TableFile& file) {
   const TableReader* reader = file.LoadedReader();
   return reader != nullptr && reader->filter().has_filter() ? reader->filter().Info().predicted_fpr : 1.0;
@@ -43,9 +72,11 @@ absl::StatusOr<Stats> DbImpl::GetStats() {
   const Version& version = *view->version;
   LevelTargets targets;
   std::vector<std::shared_ptr<const Memtable>> memtables;  // released after the lock
+  std::vector<LevelMisses> learned;
   {
     MutexLock lock(mutex_);
     targets = ComputeLevelTargets(version.Shape(), options_.compaction);
+    learned = FoldLookups();
     for (const LevelFiles& level : version.levels()) {
       for (const auto& file : level.files()) stats.blocked_files += file->blocked ? 1 : 0;
     }
@@ -71,6 +102,7 @@ absl::StatusOr<Stats> DbImpl::GetStats() {
     stats.background_errors = background_errors_;
     if (!background_error_.ok()) stats.background_error = background_error_.ToString();
   }
+  const std::vector<double> bits_targets = TargetsOf(options_.filter, version, learned);
   uint64_t last_level_bytes = 0;
   for (LevelStats& level : stats.levels) {
     const LevelFiles& files = version.levels()[level.level];
@@ -79,7 +111,7 @@ absl::StatusOr<Stats> DbImpl::GetStats() {
     for (const auto& file : files.files()) AddTable(*file, &level, &fpr_keys, &filtered_keys, &stats.index_bytes);
     if (level.level < targets.target_bytes.size()) level.target_bytes = targets.target_bytes[level.level];
     if (level.level < targets.score.size()) level.score = targets.score[level.level];
-    level.bits_per_key_target = FilterBitsForLevel(options_.filter, level.level);
+    level.bits_per_key_target = bits_targets[level.level];
     if (filtered_keys != 0) level.bits_per_key = 8.0 * static_cast<double>(level.filter_bytes) / static_cast<double>(filtered_keys);
     if (level.keys != 0) level.predicted_fpr = fpr_keys / static_cast<double>(level.keys);
     const LevelLookups lookups = lookups_.Level(level.level);

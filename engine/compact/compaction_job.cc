@@ -51,6 +51,7 @@ absl::StatusOr<MergeResult> RunMergeJob(const MergeJob& job) {
   }
   TAMIS_ASSIGN_OR_RETURN(result.tables, output.Finish());
   result.bytes_written = output.bytes_written();
+  result.filter_carry = output.filter_carry();
   return result;
 }
 

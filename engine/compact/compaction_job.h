@@ -34,6 +34,7 @@ struct MergeResult {
   uint64_t dropped_hidden = 0;
   uint64_t dropped_deletes = 0;
   uint64_t bytes_written = 0;
+  double filter_carry = 0;  // for the next job that writes to the same level
 };
 
 // DataLoss from a source is returned as it is (the text names the file); on any error nothing of the output remains.

@@ -2,10 +2,58 @@
 
 #include <algorithm>
 
-namespace tamis::internal {
+#include "base/check.h"
 
-std::vector<double> AllocateFilterBits(const FilterOptions& options, const std::vector<RunSize>& runs) {
-  std::vector<double> bits;
+namespace tamis::internal {
+namespace {
+
+FilterBits Undivided(double bits) { return {.bits_per_key = bits, .next = bits}; }
+
+const FilterCurve& CurveOfTables() {
+  static const FilterCurve curve = CurveOf(FilterKind::kBlockedBloom).value();
+  return curve;
+}
+
+std::vector<FilterBits> Optimal(const FilterOptions& options, absl::Span<const RunSize> sizes, absl::Span<const LevelMisses> lookups) {
+  std::vector<FilterRun> runs;
+  runs.reserve(sizes.size());
+  size_t last = 0;
+  for (const RunSize& size : sizes) {
+    FilterRun run;
+    run.keys = std::min(size.keys, kMaxRunKeys);
+    if (size.level < lookups.size()) run.absent_probability = AbsentProbability(lookups[size.level]);
+    run.curve = CurveOfTables();
+    run.level = size.level;
+    runs.push_back(run);
+    if (runs[last].level < size.level) last = runs.size() - 1;
+  }
+  FilterBudget budget;
+  budget.bits =
+      options.memory_budget_bytes != 0 ? 8.0 * static_cast<double>(options.memory_budget_bytes) : BudgetBits(runs, options.bits_per_key);
+  budget.wasted_reads_goal = options.wasted_reads_goal;
+  absl::StatusOr<FilterPlan> plan = absl::UnknownError("");
+  const uint64_t seen = runs.empty() || runs[last].level >= lookups.size() ? 0 : lookups[runs[last].level].lookups;
+  if (!runs.empty() && !MayDropLastFilter(seen)) {
+    runs[last].none_allowed = false;
+    plan = OptimalAllocation(runs, budget);  // refused if the budget does not hold the least filter of the last run
+    runs[last].none_allowed = true;
+  }
+  if (!plan.ok()) plan = OptimalAllocation(runs, budget);
+  TAMIS_CHECK(plan.ok());  // options and counters give numbers within its contract
+  std::vector<FilterBits> bits;
+  bits.reserve(runs.size());
+  for (const FilterTarget& target : plan->runs) {
+    bits.push_back({.bits_per_key = target.setting.bits_per_key, .next = target.next.bits_per_key, .next_share = target.next_share});
+  }
+  return bits;
+}
+
+}  // namespace
+
+std::vector<FilterBits> AllocateFilterBits(const FilterOptions& options, absl::Span<const RunSize> runs,
+                                           absl::Span<const LevelMisses> lookups) {
+  if (options.kind != FilterKind::kNone && options.allocation == FilterAllocation::kOptimal) return Optimal(options, runs, lookups);
+  std::vector<FilterBits> bits;
   bits.reserve(runs.size());
   for (const RunSize& run : runs) {
     double wanted = options.bits_per_key;
@@ -14,9 +62,18 @@ std::vector<double> AllocateFilterBits(const FilterOptions& options, const std::
     } else if (options.allocation == FilterAllocation::kPerLevel && !options.bits_per_level.empty()) {
       wanted = options.bits_per_level[std::min<size_t>(run.level, options.bits_per_level.size() - 1)];
     }
-    bits.push_back(wanted);
+    bits.push_back(Undivided(wanted));
   }
   return bits;
+}
+
+double FilterDivider::Take(uint64_t keys) {
+  if (bits_.next_share <= 0) return bits_.bits_per_key;
+  const auto table = static_cast<double>(keys);
+  carry_ += bits_.next_share * table;
+  if (carry_ < table / 2) return bits_.bits_per_key;
+  carry_ -= table;
+  return bits_.next;
 }
 
 }  // namespace tamis::internal

@@ -25,7 +25,8 @@ TableMeta MetaOf(uint64_t number, const Id128& id, TableSummary summary) {
 
 }  // namespace
 
-OutputWriter::OutputWriter(OutputOptions options) : options_(std::move(options)) {}
+OutputWriter::OutputWriter(OutputOptions options)
+    : options_(std::move(options)), filter_divider_(options_.filter_bits, options_.filter_carry) {}
 
 OutputWriter::~OutputWriter() {
   if (handed_over_) return;
@@ -63,12 +64,14 @@ absl::Status OutputWriter::OpenFile() {
   TAMIS_ASSIGN_OR_RETURN(file_, options_.context->directory->CreateAppend(TableName(number_)));
   TableBuildOptions table = options_.table;
   table.table_id = table_id_;
+  table.bits_per_key = options_.filter_bits.bits_per_key;
   builder_ = std::make_unique<TableBuilder>(table, file_.get());
   grandparent_bytes_ = 0;
   return absl::OkStatus();
 }
 
 absl::Status OutputWriter::CloseFile() {
+  builder_->SetBitsPerKey(filter_divider_.Take(builder_->entries()));
   TAMIS_ASSIGN_OR_RETURN(TableSummary summary, builder_->Finish());
   TAMIS_RETURN_IF_ERROR(file_->Sync());
   TAMIS_RETURN_IF_ERROR(file_->Close());

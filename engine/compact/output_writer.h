@@ -12,13 +12,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/environment.h"
+#include "engine/compact/filter_budget.h"
 #include "engine/version/table_file.h"
 #include "table/table_builder.h"
 
 namespace tamis::internal {
 
 struct OutputOptions {
-  TableBuildOptions table;            // the table id is drawn for each file
+  TableBuildOptions table;            // the table id is drawn for each file; bits per key are those of `filter_bits`
+  FilterBits filter_bits;             // of the run that the tables belong to
+  double filter_carry = 0;            // of the tables written to it before (FilterDivider)
   uint64_t target_file_bytes = 0;     // 0: one file, whatever its size
   RandomSource* random = nullptr;
   std::function<uint64_t()> new_file_number;
@@ -41,6 +44,7 @@ class OutputWriter {
 
   uint64_t entries() const { return entries_; }
   uint64_t bytes_written() const;
+  double filter_carry() const { return filter_divider_.carry(); }
 
  private:
   absl::Status OpenFile();
@@ -48,6 +52,7 @@ class OutputWriter {
   bool ShouldCut(std::string_view next_key);
 
   const OutputOptions options_;
+  FilterDivider filter_divider_;
   uint64_t number_ = 0;                    // of the file being written
   Id128 table_id_{};
   std::unique_ptr<AppendFile> file_;

@@ -16,11 +16,13 @@ struct LevelLookups {
   uint64_t skipped = 0;
   uint64_t true_positives = 0;
   uint64_t false_positives = 0;
+  uint64_t unfiltered = 0;         // tables asked without a filter
+  uint64_t unfiltered_misses = 0;  // those of them that did not hold the key
 };
 
 class LookupCounters {
  public:
-  enum Event : uint32_t { kProbe, kSkip, kTruePositive, kFalsePositive, kEventsPerLevel };
+  enum Event : uint32_t { kProbe, kSkip, kTruePositive, kFalsePositive, kUnfiltered, kUnfilteredMiss, kEventsPerLevel };
   enum Total : uint32_t { kGets, kFound, kConsidered, kBlocksRead, kTotals };
 
   class Stripe {
@@ -51,6 +53,8 @@ class LookupCounters {
       sum.skipped += at(kSkip);
       sum.true_positives += at(kTruePositive);
       sum.false_positives += at(kFalsePositive);
+      sum.unfiltered += at(kUnfiltered);
+      sum.unfiltered_misses += at(kUnfilteredMiss);
     }
     return sum;
   }

@@ -97,7 +97,12 @@ bool AskTable(const Candidate& candidate, const PointGetOptions& options, const 
   result->value = result->table.value;
   const bool met = result->state != LookupState::kAbsent;
   // An entry above the lookup's sequence also makes the filter right, but is not told apart here: snapshots are rare.
-  if (ask_filter) stripe->Add(candidate.level, met ? LookupCounters::kTruePositive : LookupCounters::kFalsePositive);
+  if (ask_filter) {
+    stripe->Add(candidate.level, met ? LookupCounters::kTruePositive : LookupCounters::kFalsePositive);
+  } else {
+    stripe->Add(candidate.level, LookupCounters::kUnfiltered);
+    if (!met) stripe->Add(candidate.level, LookupCounters::kUnfilteredMiss);
+  }
   return met;
 }
 

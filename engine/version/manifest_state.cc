@@ -96,6 +96,7 @@ absl::Status ManifestState::Apply(const VersionEdit& edit) {
   TAMIS_RETURN_IF_ERROR(ApplyNumbers(edit, this));
   TAMIS_RETURN_IF_ERROR(ApplyLogs(edit, this));
   TAMIS_RETURN_IF_ERROR(ApplyTables(edit, this));
+  if (edit.lookups) lookups = *edit.lookups;
   for (const auto& [tag, bytes] : edit.unknown) {
     if (!KeepLatest(&unknown, tag, bytes)) return Contradiction(Concat("more than ", kMaxUnknownFields, " unknown fields"));
   }
@@ -130,6 +131,7 @@ VersionEdit ManifestState::Snapshot() const {
     for (const auto& [number, table] : levels[level]) edit.added.emplace_back(level, table);
   }
   if (proven.log_number != 0) edit.proven = proven;
+  if (!lookups.empty()) edit.lookups = lookups;
   edit.unknown = unknown;
   return edit;
 }

@@ -22,7 +22,9 @@ enum EditField : uint32_t {
   kNewTable = 7,
   kDroppedTable = 8,
   kProven = 9,
+  kLookups = 10,  // optional
 };
+constexpr uint32_t kLookupsTag = kLookups * 2;
 enum TableField : uint32_t {
   kNumber = 1,
   kTableId = 2,
@@ -253,6 +255,20 @@ bool ReadProven(std::string_view bytes, std::optional<ProvenPoint>* proven) {
   return true;
 }
 
+bool ReadLookups(std::string_view bytes, std::optional<std::vector<LevelMisses>>* lookups) {
+  Reader from(bytes);
+  std::vector<LevelMisses> levels;
+  while (!from.empty()) {
+    LevelMisses level;
+    if (levels.size() == kMaxLevels || !from.Varint64(&level.lookups) || !from.Varint64(&level.probes) || !from.Varint64(&level.misses)) {
+      return false;
+    }
+    levels.push_back(level);
+  }
+  *lookups = std::move(levels);
+  return true;
+}
+
 absl::Status ReadField(uint32_t number, std::string_view bytes, VersionEdit* edit) {
   bool good = false;
   uint64_t value;
@@ -347,6 +363,12 @@ std::string VersionEdit::Encode() const {
   for (const auto& [level, number] : dropped) PutField(&to, kDroppedTable, Varints(uint64_t{level}, number));
   for (const auto& [level, table] : added) PutField(&to, kNewTable, EncodeTable(level, table));
   if (proven) PutField(&to, kProven, Varints(proven->log_number, proven->offset));
+  if (lookups) {
+    std::string bytes;
+    for (const LevelMisses& level : *lookups) bytes += Varints(level.lookups, level.probes, level.misses);
+    PutVarint32(&to, kLookupsTag);
+    PutLengthPrefixed(&to, bytes);
+  }
   PutUnknown(&to, unknown);
   return to;
 }
@@ -358,6 +380,10 @@ absl::StatusOr<VersionEdit> VersionEdit::Decode(std::string_view bytes) {
     uint32_t tag;
     std::string_view field;
     if (!from.Varint32(&tag) || !from.LengthPrefixed(&field)) return Malformed("a field runs over its end");
+    if (tag == kLookupsTag) {
+      if (edit.lookups || !ReadLookups(field, &edit.lookups)) return Malformed(Concat("field ", kLookupsTag / 2));
+      continue;
+    }
     const uint32_t number = tag / 2;
     if (tag % 2 == 0 || number == 0 || number > kProven) {
       TAMIS_RETURN_IF_ERROR(ReadUnknown("version edit", tag, field, kProven, &edit.unknown));
@@ -386,6 +412,12 @@ std::string VersionEdit::DebugString() const {
   for (const auto& [level, number] : dropped) text += Concat("drop: level ", level, " table ", number, "\n");
   for (const auto& [level, table] : added) text += TableText(level, table);
   if (proven) text += Concat("proven: log ", proven->log_number, " offset ", proven->offset, "\n");
+  if (lookups) {
+    for (size_t level = 0; level < lookups->size(); ++level) {
+      const LevelMisses& at = (*lookups)[level];
+      text += Concat("lookups: level ", level, " of ", at.lookups, " probes ", at.probes, " misses ", at.misses, "\n");
+    }
+  }
   for (const auto& [tag, bytes] : unknown) text += Concat("unknown field ", tag / 2, ": ", Hex(bytes), "\n");
   return text;
 }

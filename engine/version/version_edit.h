@@ -15,6 +15,7 @@
 //      7     1   new table                   varint32 level, then the table (below)
 //      8     1   dropped table               varint32 level, varint64 number
 //      9     1   proven                      varint64 log number, varint64 offset: known durable when this was written
+//     10     0   lookups                     by level from L0, at most 12: lookups, probes, misses, varint64 each; replaces what was before
 //   An unknown field with the must-understand bit is Unimplemented with its number; without it, it is kept (the latest of each tag, at
 //   most 1,024 tags) and written again at the next roll-over. Fields 2, 5, 7 and 8 may stand more than once in a record, the others may
 //   not; a table moves, or is given another filter file, by being dropped and added in one record (drops apply first). File and log
@@ -43,6 +44,7 @@
 #include "absl/status/statusor.h"
 #include "base/checksum.h"
 #include "table/internal_key.h"
+#include "tamis/filter_allocation.h"
 #include "wal/log_format.h"
 
 namespace tamis::internal {
@@ -98,6 +100,7 @@ struct VersionEdit {
   std::vector<std::pair<uint32_t, TableMeta>> added;   // (level, table)
   std::vector<std::pair<uint32_t, uint64_t>> dropped;  // (level, number)
   std::optional<ProvenPoint> proven;
+  std::optional<std::vector<LevelMisses>> lookups;     // by level; counts of what lookups found
   UnknownFields unknown;
 
   std::string Encode() const;
@@ -117,6 +120,7 @@ struct ManifestState {
   std::map<uint64_t, uint64_t> logs;                  // unretired: number -> id
   std::vector<std::map<uint64_t, TableMeta>> levels;  // [level][number]; kMaxLevels of them
   ProvenPoint proven;                                 // greatest
+  std::vector<LevelMisses> lookups;                   // latest; empty if none were saved
   UnknownFields unknown;
 
   ManifestState();

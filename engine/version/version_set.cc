@@ -59,6 +59,23 @@ void VersionSet::Start(ManifestState state, std::unique_ptr<Manifest> manifest,
   current_ = std::move(version);
 }
 
+std::vector<LevelMisses> VersionSet::lookups() const {
+  MutexLock install(install_mutex_);
+  return state_.lookups;
+}
+
+void VersionSet::SetLookupSource(std::function<std::vector<LevelMisses>()> source) {
+  MutexLock install(install_mutex_);
+  lookup_source_ = std::move(source);
+}
+
+void VersionSet::AddLookups(VersionEdit* edit) {
+  if (!lookup_source_) return;
+  std::vector<LevelMisses> lookups = lookup_source_();
+  while (!lookups.empty() && lookups.back() == LevelMisses{}) lookups.pop_back();
+  if (lookups != state_.lookups) edit->lookups = std::move(lookups);
+}
+
 void VersionSet::ReserveFileNumbersBelow(uint64_t number) {
   uint64_t now = next_file_number_.load(std::memory_order_relaxed);
   while (now < number && !next_file_number_.compare_exchange_weak(now, number, std::memory_order_relaxed)) {
@@ -78,6 +95,7 @@ absl::Status VersionSet::Install(VersionEdit edit, absl::Span<const std::shared_
     MutexLock install(install_mutex_);
     TAMIS_RETURN_IF_ERROR(failure_);
     edit.next_file_number = next_file_number_.load(std::memory_order_relaxed);
+    AddLookups(&edit);
     // Applied to a copy first: an edit that contradicts the state must not reach the disk.
     ManifestState next = state_;
     TAMIS_RETURN_IF_ERROR(Annotate(next.Apply(edit), "internal error, a manifest edit was refused"));
@@ -177,9 +195,18 @@ absl::Status VersionSet::failure() const {
   return failure_;
 }
 
-absl::Status VersionSet::Finish() {
+absl::Status VersionSet::Finish(bool save_lookups) {
   MutexLock install(install_mutex_);
   if (!failure_.ok() || manifest_ == nullptr) return absl::OkStatus();
+  VersionEdit edit;
+  if (save_lookups) AddLookups(&edit);
+  if (edit.lookups) {
+    // A full disk costs only the counts since the last edit; after any other failure there is no end mark to write either.
+    failure_ = manifest_->Append(edit);
+    if (!failure_.ok() && !manifest_->failed()) failure_ = absl::OkStatus();
+    TAMIS_RETURN_IF_ERROR(failure_);
+    state_.lookups = *std::move(edit.lookups);
+  }
   const absl::Status status = manifest_->Finish();
   if (!status.ok()) failure_ = status;
   return status;

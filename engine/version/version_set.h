@@ -24,6 +24,11 @@ class VersionSet {
   // Takes the recovered state, its manifest (null when read-only) and the objects of its tables. Call once, before anything else.
   void Start(ManifestState state, std::unique_ptr<Manifest> manifest, std::vector<std::vector<std::shared_ptr<TableFile>>> tables);
 
+  // What lookups have found (VersionEdit::lookups), as the manifest holds it.
+  std::vector<LevelMisses> lookups() const;
+  // Asked, with the install lock held, by each Install for what lookups have found since, to be saved with its edit. Before the first Install.
+  void SetLookupSource(std::function<std::vector<LevelMisses>()> source);
+
   uint64_t NewFileNumber() { return next_file_number_.fetch_add(1, std::memory_order_relaxed); }
   void ReserveFileNumbersBelow(uint64_t number);
 
@@ -41,8 +46,8 @@ class VersionSet {
 
   // OK, or the error after which every Install fails.
   absl::Status failure() const;
-  // Ends the manifest with an end mark.
-  absl::Status Finish();
+  // Ends the manifest with an end mark; with `save_lookups`, after an edit with what lookups have found.
+  absl::Status Finish(bool save_lookups);
 
   // Text and numbers for the stats.
   uint64_t manifest_bytes_written() const { return manifest_bytes_written_.load(std::memory_order_relaxed); }
@@ -52,6 +57,7 @@ class VersionSet {
 
  private:
   using LevelLists = std::vector<std::vector<std::shared_ptr<TableFile>>>;
+  void AddLookups(VersionEdit* edit) TAMIS_REQUIRES(install_mutex_);
   absl::Status Append(const VersionEdit& edit, const ManifestState& next) TAMIS_REQUIRES(install_mutex_);
   std::shared_ptr<const Version> BuildVersion(const VersionEdit& edit, absl::Span<const std::shared_ptr<TableFile>> tables)
       TAMIS_REQUIRES(install_mutex_);
@@ -68,6 +74,7 @@ class VersionSet {
   std::unique_ptr<Manifest> manifest_ TAMIS_GUARDED_BY(install_mutex_);
   uint64_t snapshot_bytes_ TAMIS_GUARDED_BY(install_mutex_) = 0;  // size of the manifest when it was made
   absl::Status failure_ TAMIS_GUARDED_BY(install_mutex_);
+  std::function<std::vector<LevelMisses>()> lookup_source_ TAMIS_GUARDED_BY(install_mutex_);
 
   mutable Mutex current_mutex_;
   std::shared_ptr<const Version> current_ TAMIS_GUARDED_BY(current_mutex_);

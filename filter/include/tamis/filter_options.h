@@ -13,6 +13,7 @@ namespace tamis {
 enum class FilterAllocation : uint8_t {
   kUniform = 0,   // the same bits per key in every level
   kPerLevel = 1,  // FilterOptions::bits_per_level
+  kOptimal = 2,   // for the fewest wasted reads, from the sizes of all runs and what lookups have found so far
 };
 
 struct FilterOptions {
@@ -20,9 +21,14 @@ struct FilterOptions {
   FilterKind kind = FilterKind::kBlockedBloom;
   FilterAllocation allocation = FilterAllocation::kUniform;
   // For kUniform: bits per key, 2 to 24 in steps of 1/8, or 0 for no filter. Default 10 (0.97 % false positives).
+  // For kOptimal: the most that keys may have on average, 0 to 24; a table gets none, or 2 to 24.
   double bits_per_key = 10.0;
   // For kPerLevel: by level number as the stats print it (0 = L0); the last entry repeats; 0 = no filter in that level.
   std::vector<double> bits_per_level{};
+  // For kOptimal: the most that all filters together may take, instead of bits_per_key. 0: unset.
+  uint64_t memory_budget_bytes = 0;
+  // For kOptimal: bits are spent only until this many wasted reads per lookup are predicted. 0: the whole budget is spent.
+  double wasted_reads_goal = 0.001;
   // Seed of the key hash. Acts only when the database is created (unset: drawn at random); another value later is FailedPrecondition.
   std::optional<uint64_t> hash_seed{};
 };
