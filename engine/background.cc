@@ -5,7 +5,7 @@
 #include "base/epoch.h"
 #include "base/heap.h"
 #include "base/status_util.h"
-#include "engine/compact/filter_budget.h"
+#include "engine/compact/filter_runs.h"
 #include "engine/db_impl.h"
 #include "engine/version/file_names.h"
 
@@ -20,30 +20,6 @@ constexpr uint64_t kLargeJobBytes = uint64_t{8} << 20;
 
 // Cancelled means to a caller that a callback of its own said so.
 absl::Status Closing() { return absl::FailedPreconditionError("the database is being closed"); }
-
-// The runs once a job has replaced the tables `inputs` by `keys` keys in `level`: last the run that it writes to, there a table of its
-// own in L0.
-std::vector<RunSize> RunsAfter(const Version& version, absl::Span<const uint64_t> inputs, uint32_t level, uint64_t keys) {
-  std::vector<RunSize> runs;
-  uint64_t beside = 0;  // keys that stay in the level written to
-  for (uint32_t at = 0; at < version.levels().size(); ++at) {
-    uint64_t sum = 0;
-    for (const auto& file : version.levels()[at].files()) {
-      const TableMeta& meta = file->meta();
-      if (std::find(inputs.begin(), inputs.end(), meta.number) != inputs.end()) continue;
-      if (at == 0) runs.push_back({.level = 0, .keys = meta.distinct_keys});
-      sum += meta.distinct_keys;
-    }
-    if (at == 0) continue;
-    if (at == level) {
-      beside = sum;
-    } else if (sum != 0) {
-      runs.push_back({.level = at, .keys = sum});
-    }
-  }
-  runs.push_back({.level = level, .keys = beside + keys});
-  return runs;
-}
 
 }  // namespace
 

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "base/status_util.h"
-#include "engine/compact/filter_budget.h"
+#include "engine/compact/filter_runs.h"
 #include "engine/db_impl.h"
 #include "engine/options_check.h"
 #include "engine/recovery.h"
@@ -51,22 +51,6 @@ absl::StatusOr<DirectoryState> Examine(const Directory& directory) {
     return absl::FailedPreconditionError(Concat(directory.path(), " is not a Tamis database: it holds ", foreign));
   }
   return DirectoryState::kNoDatabase;
-}
-
-// The runs of the state and the tables recovered so far (`recovered`, of L0), and last a new one of `keys` keys in L0.
-std::vector<RunSize> RunsWith(const ManifestState& state, const std::vector<std::shared_ptr<TableFile>>& recovered, uint64_t keys) {
-  std::vector<RunSize> runs;
-  for (uint32_t level = 0; level < state.levels.size(); ++level) {
-    uint64_t sum = 0;
-    for (const auto& [number, meta] : state.levels[level]) {
-      if (level == 0) runs.push_back({.level = 0, .keys = meta.distinct_keys});
-      sum += meta.distinct_keys;
-    }
-    if (level != 0 && sum != 0) runs.push_back({.level = level, .keys = sum});
-  }
-  for (const auto& table : recovered) runs.push_back({.level = 0, .keys = table->meta().distinct_keys});
-  runs.push_back({.level = 0, .keys = keys});
-  return runs;
 }
 
 uint64_t NumberAboveAll(const std::vector<DirectoryEntry>& entries) {
@@ -313,7 +297,7 @@ class Opener {
     job.output.table.block_bytes = table.block_bytes;
     job.output.table.compression = table.first_compressed_level > 0 ? Compression::kNone : table.compression;
     job.output.table.filter_kind = opened_.options.filter.kind;
-    const std::vector<RunSize> runs = RunsWith(state, recovered_, memtable->entries());
+    const std::vector<RunSize> runs = RunsAfter(state, recovered_, memtable->entries());
     job.output.filter_bits = AllocateFilterBits(opened_.options.filter, runs, state.lookups).back();
     job.output.table.hash_seed = state.identity.hash_seed;
     job.output.random = environment_.random;

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/status_util.h"
-#include "engine/compact/filter_budget.h"
+#include "engine/compact/filter_runs.h"
 #include "engine/db_impl.h"
 
 namespace tamis::internal {
@@ -27,35 +27,6 @@ void AddTable(const TableFile& file, LevelStats* level, double* fpr_keys, uint64
     *fpr_keys += info.predicted_fpr * static_cast<double>(meta.distinct_keys);
   }
   if (reader != nullptr) *index_bytes += reader->ResidentBytes() - (filtered ? reader->filter().Info().size_bytes : 0);
-}
-
-std::vector<RunSize> RunsOf(const Version& version) {
-  std::vector<RunSize> runs;
-  for (uint32_t level = 0; level < version.levels().size(); ++level) {
-    uint64_t keys = 0;
-    for (const auto& file : version.levels()[level].files()) {
-      if (level == 0) runs.push_back({.level = 0, .keys = file->meta().distinct_keys});
-      keys += file->meta().distinct_keys;
-    }
-    // Empty levels too: the target of what does not depend on the sizes.
-    if (level != 0 || runs.empty()) runs.push_back({.level = level, .keys = keys});
-  }
-  return runs;
-}
-
-// By level: what its tables would get now, on average over the keys.
-std::vector<double> TargetsOf(const FilterOptions& options, const Version& version, absl::Span<const LevelMisses> lookups) {
-  const std::vector<RunSize> runs = RunsOf(version);
-  const std::vector<FilterBits> bits = AllocateFilterBits(options, runs, lookups);
-  std::vector<double> sums(version.levels().size());
-  std::vector<double> weights(version.levels().size());
-  for (size_t i = 0; i < runs.size(); ++i) {
-    const double weight = std::max(1.0, static_cast<double>(runs[i].keys));
-    sums[runs[i].level] += weight * bits[i].average();
-    weights[runs[i].level] += weight;
-  }
-  for (size_t level = 0; level < sums.size(); ++level) sums[level] /= weights[level];
-  return sums;
 }
 
 double FprOf(const TableFile& file) {
@@ -102,7 +73,7 @@ absl::StatusOr<Stats> DbImpl::GetStats() {
     stats.background_errors = background_errors_;
     if (!background_error_.ok()) stats.background_error = background_error_.ToString();
   }
-  const std::vector<double> bits_targets = TargetsOf(options_.filter, version, learned);
+  const std::vector<double> bits_targets = FilterTargets(options_.filter, version, learned);
   uint64_t last_level_bytes = 0;
   for (LevelStats& level : stats.levels) {
     const LevelFiles& files = version.levels()[level.level];

@@ -25,7 +25,7 @@ std::vector<FilterBits> Optimal(const FilterOptions& options, absl::Span<const R
     run.curve = CurveOfTables();
     run.level = size.level;
     runs.push_back(run);
-    if (runs[last].level < size.level) last = runs.size() - 1;
+    if (runs[last].keys == 0 || (size.keys != 0 && runs[last].level < size.level)) last = runs.size() - 1;
   }
   FilterBudget budget;
   budget.bits =
@@ -33,7 +33,7 @@ std::vector<FilterBits> Optimal(const FilterOptions& options, absl::Span<const R
   budget.wasted_reads_goal = options.wasted_reads_goal;
   absl::StatusOr<FilterPlan> plan = absl::UnknownError("");
   const uint64_t seen = runs.empty() || runs[last].level >= lookups.size() ? 0 : lookups[runs[last].level].lookups;
-  if (!runs.empty() && !MayDropLastFilter(seen)) {
+  if (!runs.empty() && runs[last].keys != 0 && !MayDropLastFilter(seen)) {
     runs[last].none_allowed = false;
     plan = OptimalAllocation(runs, budget);  // refused if the budget does not hold the least filter of the last run
     runs[last].none_allowed = true;

@@ -1,0 +1,74 @@
+#include "engine/compact/filter_runs.h"
+
+#include <algorithm>
+
+namespace tamis::internal {
+
+std::vector<RunSize> RunsAfter(const Version& version, absl::Span<const uint64_t> inputs, uint32_t level, uint64_t keys) {
+  std::vector<RunSize> runs;
+  RunSize written{.level = level, .keys = keys};
+  for (uint32_t at = 0; at < version.levels().size(); ++at) {
+    uint64_t sum = 0;
+    for (const auto& file : version.levels()[at].files()) {
+      const TableMeta& meta = file->meta();
+      if (std::find(inputs.begin(), inputs.end(), meta.number) != inputs.end()) continue;
+      if (at == 0) runs.push_back({.level = 0, .keys = meta.distinct_keys});
+      sum += meta.distinct_keys;
+    }
+    if (at == 0) continue;
+    if (at == level) {
+      written.keys += sum;
+    } else if (sum != 0) {
+      runs.push_back({.level = at, .keys = sum});
+    }
+  }
+  runs.push_back(written);
+  return runs;
+}
+
+std::vector<RunSize> RunsAfter(const ManifestState& state, absl::Span<const std::shared_ptr<TableFile>> recovered, uint64_t keys) {
+  std::vector<RunSize> runs;
+  for (uint32_t level = 0; level < state.levels.size(); ++level) {
+    uint64_t sum = 0;
+    for (const auto& [number, meta] : state.levels[level]) {
+      if (level == 0) runs.push_back({.level = 0, .keys = meta.distinct_keys});
+      sum += meta.distinct_keys;
+    }
+    if (level != 0 && sum != 0) runs.push_back({.level = level, .keys = sum});
+  }
+  for (const auto& table : recovered) runs.push_back({.level = 0, .keys = table->meta().distinct_keys});
+  runs.push_back({.level = 0, .keys = keys});
+  return runs;
+}
+
+std::vector<double> FilterTargets(const FilterOptions& options, const Version& version, absl::Span<const LevelMisses> lookups) {
+  const size_t levels = version.levels().size();
+  std::vector<RunSize> runs;
+  for (uint32_t level = 0; level < levels; ++level) {
+    uint64_t keys = 0;
+    for (const auto& file : version.levels()[level].files()) {
+      if (level == 0) runs.push_back({.level = 0, .keys = file->meta().distinct_keys});
+      keys += file->meta().distinct_keys;
+    }
+    // The last run of the allocation is the last one with keys: an empty level below it must not take its place.
+    if (level != 0 && keys != 0) runs.push_back({.level = level, .keys = keys});
+  }
+  std::vector<double> sums(levels);
+  std::vector<double> weights(levels);
+  const std::vector<FilterBits> bits = AllocateFilterBits(options, runs, lookups);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const double weight = std::max(1.0, static_cast<double>(runs[i].keys));
+    sums[runs[i].level] += weight * bits[i].average();
+    weights[runs[i].level] += weight;
+  }
+  for (uint32_t level = 0; level < levels; ++level) {
+    if (weights[level] == 0) {
+      sums[level] = AllocateFilterBits(options, {{.level = level, .keys = 0}}, lookups)[0].average();
+    } else {
+      sums[level] /= weights[level];
+    }
+  }
+  return sums;
+}
+
+}  // namespace tamis::internal
