@@ -37,6 +37,7 @@ absl::StatusOr<FilterBytes> BlockedBloomBuilder::Finish() {
   header.hash_id = kHashIdXxh3;
   header.seed = options_.seed;
   header.owner = options_.owner;
+  header.prefix_rule = options_.prefix_rule;
   header.keys = keys_;
   header.lines = FilterLinesFor(keys_, eighths_);  // without keys: one line, all zero, which answers "certainly not"
   if (header.lines > kMaxFilterLines) {

@@ -1,6 +1,6 @@
-// The exact false-positive rate of a blocked Bloom filter.
+// The exact false-positive rates.
 //
-// The keys of one line are Poisson with mean 512 / (bits per key). A line with i keys has had m = i k positions drawn out of 512,
+// kBlockedBloom. The keys of one line are Poisson with mean 512 / (bits per key). A line with i keys has had m = i k positions drawn out of 512,
 // independently; s of them are distinct. An absent key is answered "maybe" if its k positions all fall on those: with probability
 // (s / 512)^k. So the rate of a line is the k-th moment of s / 512 after m draws,
 //     f(k, i) = M(k, i k),   M(j, m) = E[(s / 512)^j],
@@ -11,6 +11,14 @@
 //     E[s'^k] = (1 - k / B) E[s^k] + sum over j < k of (C(k, j) - C(k, j - 1) / B) E[s^j].
 // All terms are positive, so it is exact to rounding even where the rate is 1e-20; the usual inclusion-exclusion sum cancels there to
 // nothing.
+//
+// kSplitBlockBloom. The keys of one block are Poisson with mean 256 / (bits per key). In each of eight words of 32 bits every key sets one
+// bit, independently, so a block with i keys has rate (1 - (31/32)^i)^8.
+//
+// kClassicBloom. With k probes the share of set bits is 1 - e^(-k/c) for any number of keys but a few, and the rate its k-th power.
+//
+// kRibbon. A column lets half of the absent keys pass; c' = (bits per key) / (slots per key) columns on average, which is 1 + floor for a
+// part of the keys and floor for the others.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,6 +27,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "filter/filter_format.h"
+#include "filter/ribbon_builder.h"
+#include "filter/split_block_bloom.h"
 #include "tamis/filter.h"
 
 namespace tamis::fpr_model {
@@ -32,6 +42,10 @@ constexpr uint32_t kBuilderMaxProbes = 12;  // best at 21.18 to 24.14 bits per k
 // part of what a builder writes, so changed only with care, though any k is readable.
 constexpr std::array<double, kBuilderMaxProbes - 1> kProbeThresholds = {2.08,  3.58,  5.10,  6.67,  8.32, 10.06,
                                                                         11.92, 13.93, 16.12, 18.53, 21.18};
+
+// The same for kClassicBloom, k = 1..16, by its own formula.
+constexpr uint32_t kClassicBuilderMaxProbes = 17;  // best at 23.79 to 25.23
+constexpr std::array<double, kClassicBuilderMaxProbes - 1> kClassicThresholds = {2.08, 3.56, 5.01, 6.46, 7.91, 9.36, 10.80, 12.25, 13.69, 15.14, 16.58, 18.02, 19.47, 20.91, 22.35, 23.80};
 
 // f(k, i) for i k up to kDraws. After so many draws a bit is unset with probability 4e-11, and the line counts as full (error below 1e-9).
 // 330 KB, built at the first use in about a millisecond.
@@ -86,45 +100,96 @@ double LogGamma(double x) {
   return lgamma_r(x, &sign);
 }
 
-double BlockedBloomRate(double bits_per_key, uint32_t probes) {
-  const double mean = kLineBits / bits_per_key;
+// The mean of rate(i) over i keys, Poisson with the given mean. `rate` is at most one.
+template <typename Rate>
+double PoissonMean(double mean, const Rate& rate) {
   if (!(mean < 1e5)) return 1;  // so full that no bit is unset
-  const LineRates& rates = Rates();
   // From the mode outwards, each way until nothing can be added: a rate is at most one, so what remains is at most a few times the weight.
   const uint64_t mode = static_cast<uint64_t>(mean);
   const double top = std::exp(-mean + static_cast<double>(mode) * std::log(mean) - LogGamma(static_cast<double>(mode) + 1));
   double sum = 0;
   double weight = top;
   for (uint64_t i = mode; i > 0 && weight > 1e-18 * top; --i) {
-    sum += weight * rates.Rate(probes, i);
+    sum += weight * rate(i);
     weight *= static_cast<double>(i) / mean;
   }
   weight = top;
   for (uint64_t i = mode + 1;; ++i) {
     weight *= mean / static_cast<double>(i);
-    sum += weight * rates.Rate(probes, i);
+    sum += weight * rate(i);
     if (weight < 1e-17 * sum || weight == 0) break;
   }
   return std::min(1.0, sum);
 }
 
-// Rates at each step of bits per key, with the probes that the builder would choose.
-struct StepRates {
-  static constexpr uint32_t kFirst = static_cast<uint32_t>(kMinBitsPerKey / kBitsPerKeyStep);
-  static constexpr uint32_t kLast = static_cast<uint32_t>(kMaxBitsPerKey / kBitsPerKeyStep);
-  std::array<double, kLast - kFirst + 1> rates;
+double BlockedBloomRate(double bits_per_key, uint32_t probes) {
+  const LineRates& rates = Rates();
+  return PoissonMean(kLineBits / bits_per_key, [&](uint64_t keys) { return rates.Rate(probes, keys); });
+}
 
-  StepRates() {
-    for (uint32_t e = kFirst; e <= kLast; ++e) rates[e - kFirst] = FalsePositiveRate(FilterKind::kBlockedBloom, e * kBitsPerKeyStep);
+double SplitBlockRate(double bits_per_key) {
+  const double missed = std::log1p(-1.0 / 32);
+  return PoissonMean(internal::kSplitBlockBytes * 8 / bits_per_key, [missed](uint64_t keys) {
+    return std::pow(-std::expm1(static_cast<double>(keys) * missed), internal::kSplitBlockProbes);
+  });
+}
+
+double RibbonColumns(double bits_per_key) { return bits_per_key / internal::kRibbonSlotsPerKey; }
+
+double RibbonRate(double bits_per_key) {
+  const double columns = RibbonColumns(bits_per_key);
+  const double upper = std::ceil(columns);
+  return std::exp2(-upper) * (1 + upper - columns);
+}
+
+// Rates at each step of bits per key from 1 on, with the probes that the builder would choose.
+class StepRates {
+ public:
+  explicit StepRates(FilterKind kind) : first_(static_cast<uint32_t>(internal::MinBitsPerKey(kind) / kBitsPerKeyStep)) {
+    for (uint32_t e = first_; e <= kLast; ++e) rates_.push_back(FalsePositiveRate(kind, e * kBitsPerKeyStep));
   }
+
+  // 0 if no step reaches the rate.
+  double BitsFor(double rate) const {
+    const auto first = std::find_if(rates_.begin(), rates_.end(), [rate](double r) { return r <= rate; });
+    return first == rates_.end() ? 0 : static_cast<double>(first - rates_.begin() + first_) * kBitsPerKeyStep;
+  }
+
+ private:
+  static constexpr uint32_t kLast = static_cast<uint32_t>(kMaxBitsPerKey / kBitsPerKeyStep);
+  uint32_t first_;
+  std::vector<double> rates_;
 };
+
+// REQUIRES: a kind that can be built.
+const StepRates& StepRatesOf(FilterKind kind) {
+  static const std::array<StepRates, 4> steps = {StepRates(FilterKind::kBlockedBloom), StepRates(FilterKind::kSplitBlockBloom),
+                                                 StepRates(FilterKind::kClassicBloom), StepRates(FilterKind::kRibbon)};
+  return steps[static_cast<size_t>(kind) - 1];
+}
+
+template <size_t kSize>
+uint32_t ProbesFor(const std::array<double, kSize>& thresholds, double bits_per_key) {
+  return 1 + static_cast<uint32_t>(std::upper_bound(thresholds.begin(), thresholds.end(), bits_per_key) - thresholds.begin());
+}
 
 }  // namespace
 
 double FalsePositiveRate(FilterKind kind, double bits_per_key, uint32_t probes) {
-  // What is not modelled filters nothing.
-  if (kind != FilterKind::kBlockedBloom || !(bits_per_key > 0) || probes == 0) return 1;
-  return BlockedBloomRate(bits_per_key, std::min(probes, kMaxProbes));
+  if (!(bits_per_key > 0) || probes == 0) return 1;
+  switch (kind) {
+    case FilterKind::kBlockedBloom:
+      return BlockedBloomRate(bits_per_key, std::min(probes, kMaxProbes));
+    case FilterKind::kSplitBlockBloom:
+      return SplitBlockRate(bits_per_key);
+    case FilterKind::kClassicBloom:
+      return std::pow(-std::expm1(-static_cast<double>(probes) / bits_per_key), probes);
+    case FilterKind::kRibbon:
+      return RibbonRate(bits_per_key);
+    case FilterKind::kNone:
+      break;
+  }
+  return 1;  // what is not modelled filters nothing
 }
 
 double FalsePositiveRate(FilterKind kind, double bits_per_key) {
@@ -132,36 +197,67 @@ double FalsePositiveRate(FilterKind kind, double bits_per_key) {
 }
 
 uint32_t BestProbes(FilterKind kind, double bits_per_key) {
-  if (kind != FilterKind::kBlockedBloom) return 0;
-  const auto* above = std::upper_bound(kProbeThresholds.begin(), kProbeThresholds.end(), bits_per_key);
-  return 1 + static_cast<uint32_t>(above - kProbeThresholds.begin());
+  switch (kind) {
+    case FilterKind::kBlockedBloom:
+      return ProbesFor(kProbeThresholds, bits_per_key);
+    case FilterKind::kSplitBlockBloom:
+      return internal::kSplitBlockProbes;
+    case FilterKind::kClassicBloom:
+      return ProbesFor(kClassicThresholds, bits_per_key);
+    case FilterKind::kRibbon:
+      // Clamped first: the conversion of a double that is out of range is not defined.
+      return static_cast<uint32_t>(std::ceil(std::clamp(RibbonColumns(bits_per_key), 1.0, double{internal::kMaxRibbonColumns})));
+    case FilterKind::kNone:
+      break;
+  }
+  return 0;
 }
 
 absl::StatusOr<double> BitsForRate(FilterKind kind, double rate) {
   if (!(rate > 0 && rate < 1)) return absl::InvalidArgumentError(absl::StrCat("false-positive rate ", rate, " is not between 0 and 1"));
   if (absl::Status s = internal::CheckFilterKind(kind); !s.ok()) return s;
-  static const StepRates steps;
-  const auto* first = std::find_if(steps.rates.begin(), steps.rates.end(), [rate](double r) { return r <= rate; });
-  if (first == steps.rates.end()) {
+  const double bits = StepRatesOf(kind).BitsFor(rate);
+  if (bits == 0) {
     return absl::OutOfRangeError(absl::StrCat("no filter of up to ", kMaxBitsPerKey, " bits per key reaches a rate of ", rate));
   }
-  return static_cast<double>(first - steps.rates.begin() + StepRates::kFirst) * kBitsPerKeyStep;
+  return bits;
 }
 
 double ExpectedFill(FilterKind kind, double bits_per_key, uint32_t probes) {
-  if (kind != FilterKind::kBlockedBloom || !(bits_per_key > 0)) return 0;
-  // The mean over the Poisson occupancy of 1 - (1 - 1/512)^(k i), in closed form.
-  return -std::expm1(-kLineBits / bits_per_key * -std::expm1(probes * std::log1p(-1 / kLineBits)));
+  if (!(bits_per_key > 0)) return 0;
+  switch (kind) {
+    case FilterKind::kBlockedBloom:
+      // The mean over the Poisson occupancy of 1 - (1 - 1/512)^(k i), in closed form.
+      return -std::expm1(-kLineBits / bits_per_key * -std::expm1(probes * std::log1p(-1 / kLineBits)));
+    case FilterKind::kSplitBlockBloom:
+      return -std::expm1(-double{internal::kSplitBlockProbes} / bits_per_key);
+    case FilterKind::kClassicBloom:
+      return -std::expm1(-static_cast<double>(probes) / bits_per_key);
+    case FilterKind::kRibbon:
+      return .5 / internal::kRibbonSlotsPerKey;
+    case FilterKind::kNone:
+      break;
+  }
+  return 0;
 }
 
 absl::StatusOr<uint64_t> SizeBytes(FilterKind kind, uint64_t keys, double bits_per_key) {
   if (kind == FilterKind::kNone) return uint64_t{0};
   if (absl::Status s = internal::CheckFilterKind(kind); !s.ok()) return s;
-  absl::StatusOr<uint32_t> eighths = internal::BitsPerKeyEighths(bits_per_key);
+  absl::StatusOr<uint32_t> eighths = internal::BitsPerKeyEighths(kind, bits_per_key);
   if (!eighths.ok()) return eighths.status();
-  const uint64_t lines = internal::FilterLinesFor(keys, *eighths);
-  if (lines > internal::kMaxFilterLines) {
-    return absl::InvalidArgumentError(absl::StrCat("a filter for ", keys, " keys of ", bits_per_key, " bits would pass 2^40 lines"));
+  if (kind == FilterKind::kRibbon && keys < internal::kMinRibbonKeys) *eighths = internal::RibbonFallbackEighths(*eighths);
+  uint64_t lines = internal::FilterLinesFor(keys, *eighths);
+  bool possible = lines <= internal::kMaxFilterLines;
+  if (kind == FilterKind::kSplitBlockBloom) {
+    const uint64_t blocks = internal::SplitBlocksFor(keys, *eighths);
+    possible = blocks <= internal::kMaxSplitBlocks;
+    lines = (blocks + 1) / 2;
+  }
+  if (!possible) {
+    const std::string_view name = FilterKindName(kind);
+    return absl::InvalidArgumentError(absl::StrCat("a filter of kind ", absl::string_view(name.data(), name.size()), " for ", keys,
+                                                   " keys of ", bits_per_key, " bits would pass the limit of its size"));
   }
   return internal::kFilterHeaderBytes + lines * internal::kFilterLineBytes;
 }

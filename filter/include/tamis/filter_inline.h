@@ -88,7 +88,7 @@ inline bool FilterLineMayContain(const unsigned char* line, uint32_t probes, uin
 inline const unsigned char* FilterView::Line(uint64_t hash) const { return internal::FilterLine(base_, lines_, hash); }
 
 inline bool FilterView::MayContain(uint64_t hash) const {
-  if (lines_ == 0) return true;  // kind none
+  if (lines_ == 0) return MayContainOther(hash);  // another kind, or none
   return internal::FilterLineMayContain(Line(hash), probes_, hash);
 }
 
