@@ -143,7 +143,7 @@ bool IsPossibleRibbonShape(const RibbonShape& shape) {
 
 std::optional<RibbonShape> RibbonShapeFor(uint64_t keys, uint32_t eighths) {
   const uint64_t lines = FilterLinesFor(keys, eighths);
-  if (lines > kMaxFilterLines || keys > kMaxRibbonBlocks * kRibbonWidth / 2) return std::nullopt;
+  if (lines > kMaxFilterLines || keys > kMaxRibbonBlocks * kRibbonWidth) return std::nullopt;
   const double slots = static_cast<double>(keys) * kRibbonSlotsPerKey;
   const uint64_t wanted = 1 + static_cast<uint64_t>(slots / static_cast<double>(kRibbonWidth));
   const uint64_t regions = (wanted + kMaxRibbonRegionBlocks - 1) / kMaxRibbonRegionBlocks;

@@ -28,8 +28,17 @@ constexpr double kOddBits[] = {-1,
                                -std::numeric_limits<double>::infinity()};
 
 TEST(FilterBuilder, CreateRefusesWhatItCannotBuild) {
-  for (FilterKind kind : {FilterKind::kSplitBlockBloom, FilterKind::kClassicBloom, FilterKind::kRibbon}) {
-    EXPECT_CODE(FilterBuilder::Create({.kind = kind}), absl::StatusCode::kUnimplemented);
+  for (FilterKind kind : {FilterKind::kBlockedBloom, FilterKind::kSplitBlockBloom, FilterKind::kClassicBloom, FilterKind::kRibbon}) {
+    EXPECT_OK(FilterBuilder::Create({.kind = kind}));
+    // Hash ids that there are not, or not for this kind, or not with a seed.
+    for (int hash_id = 0; hash_id < 256; ++hash_id) {
+      const bool possible = hash_id == 1 || (hash_id == 2 && kind == FilterKind::kSplitBlockBloom) ||
+                            (hash_id == 3 && kind == FilterKind::kClassicBloom);
+      for (uint64_t seed : {0, 5}) {
+        EXPECT_CODE(FilterBuilder::Create({.kind = kind, .seed = seed, .hash_id = static_cast<uint8_t>(hash_id)}),
+                    possible && (hash_id != 2 || seed == 0) ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument);
+      }
+    }
   }
   for (int kind : {0, 5, 255}) {
     EXPECT_CODE(FilterBuilder::Create({.kind = static_cast<FilterKind>(kind)}), absl::StatusCode::kInvalidArgument);

@@ -107,18 +107,24 @@ TEST(FilterFormat, AnotherOwnerIsFailedPrecondition) {
 TEST(FilterFormat, UnknownVersionKindHashAndRulesAreUnimplemented) {
   for (int value : {0, 2, 3, 255}) EXPECT_CODE(WithByte(4, value), absl::StatusCode::kUnimplemented);  // version
   for (int kind = 0; kind < 256; ++kind) {
+    // A blocked filter called another kind has impossible probes or an impossible size for it.
+    const bool known = kind >= 2 && kind <= 4;
     if (kind != 1) {
-      EXPECT_CODE(WithByte(5, kind), absl::StatusCode::kUnimplemented);
+      EXPECT_CODE(WithByte(5, kind), known ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kUnimplemented);
     }
   }
   for (int hash_id = 0; hash_id < 256; ++hash_id) {
+    const bool known = hash_id == 2 || hash_id == 3;
     if (hash_id != 1) {
-      EXPECT_CODE(WithByte(6, hash_id), absl::StatusCode::kUnimplemented);
+      EXPECT_CODE(WithByte(6, hash_id), known ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kUnimplemented);
     }
   }
-  for (size_t offset : {8, 9, 10, 11, 12, 13, 14, 15}) {  // prefix rule, its argument, reserved
+  for (size_t offset : {9, 10, 11, 12, 13, 14, 15}) {  // argument of rule 0, reserved
     for (int value : {1, 128, 255}) EXPECT_CODE(WithByte(offset, value), absl::StatusCode::kUnimplemented);
   }
+  for (int rule = 3; rule < 256; ++rule) EXPECT_CODE(WithByte(8, rule), absl::StatusCode::kUnimplemented);
+  EXPECT_CODE(WithByte(8, 1), absl::StatusCode::kInvalidArgument);     // a fixed length of 0
+  EXPECT_CODE(WithByte(8, 2), absl::StatusCode::kFailedPrecondition);  // a delimiter of 0 is possible, and not expected
   EXPECT_CODE(WithByte(0, 'X'), absl::StatusCode::kDataLoss);
 }
 
@@ -133,6 +139,53 @@ TEST(FilterFormat, ImpossibleProbesAndLinesAreInvalidArgument) {
     EXPECT_CODE(WithField64(24, lines), absl::StatusCode::kInvalidArgument);
   }
   EXPECT_OK(WithField64(24, 3));
+}
+
+absl::Status KindWith64(FilterKind kind, uint64_t hashes, size_t offset, uint64_t value, size_t width) {
+  FilterBytes bytes = Build(Hashes(hashes), 10, {.kind = kind});
+  EXPECT_EQ(FilterView::Open(bytes.view(), {})->kind(), kind);
+  for (size_t i = 0; i < width; ++i) bytes.data()[offset + i] = static_cast<char>(value >> (8 * i));
+  Reseal(bytes);
+  return OpenStatus(bytes.view());
+}
+
+TEST(FilterFormat, ImpossibleSizesOfEachKindAreInvalidArgument) {
+  constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  // 120 keys at 10 bits: five blocks (an odd number) in three lines; 1,536 bits in three lines.
+  for (uint64_t blocks : {uint64_t{0}, uint64_t{4}, uint64_t{7}, uint64_t{1} << 31, (uint64_t{1} << 31) + 1, uint64_t{1} << 32, kMax,
+                          kMax - 1, (uint64_t{1} << 59) + 5}) {
+    EXPECT_CODE(KindWith64(FilterKind::kSplitBlockBloom, 120, 24, blocks, 8), kInvalid);
+  }
+  EXPECT_OK(KindWith64(FilterKind::kSplitBlockBloom, 120, 24, 5, 8));
+  for (uint64_t bits : {uint64_t{0}, uint64_t{1535}, uint64_t{1537}, uint64_t{1024}, uint64_t{2048}, uint64_t{1} << 49,
+                        (uint64_t{1} << 49) + 512, uint64_t{1} << 63, kMax, kMax - 511}) {
+    EXPECT_CODE(KindWith64(FilterKind::kClassicBloom, 120, 24, bits, 8), kInvalid);
+  }
+  EXPECT_OK(KindWith64(FilterKind::kClassicBloom, 120, 24, 1536, 8));
+  // 5,120 keys at 10 bits: 100 lines, 43 blocks, ten columns.
+  for (uint64_t blocks : {uint64_t{0}, uint64_t{1}, uint64_t{2}, uint64_t{41}, uint64_t{1} << 32, uint64_t{1} << 60, kMax}) {
+    EXPECT_CODE(KindWith64(FilterKind::kRibbon, 5120, 24, blocks, 8), kInvalid);
+  }
+  for (uint64_t lower : {uint64_t{0}, uint64_t{1}, uint64_t{42}, uint64_t{1000}, uint64_t{0xffffffff}}) {
+    EXPECT_CODE(KindWith64(FilterKind::kRibbon, 5120, 12, lower, 4), kInvalid);
+  }
+}
+
+TEST(FilterFormat, ImpossibleProbesOfEachKindAreInvalidArgument) {
+  for (int k = 0; k < 256; ++k) {
+    const auto code = [k](bool possible) { return possible ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument; };
+    EXPECT_CODE(KindWith64(FilterKind::kSplitBlockBloom, 120, 7, static_cast<uint64_t>(k), 1), code(k == 8));
+    EXPECT_CODE(KindWith64(FilterKind::kClassicBloom, 120, 7, static_cast<uint64_t>(k), 1), code(k >= 1 && k <= 24));
+    EXPECT_CODE(KindWith64(FilterKind::kRibbon, 5120, 7, static_cast<uint64_t>(k), 1), code(k == 10));
+  }
+}
+
+TEST(FilterFormat, BitsAfterTheEndAreRefused) {
+  FilterBytes bytes = Build(Hashes(5120), 10, {.kind = FilterKind::kRibbon});
+  bytes.data()[bytes.size() - 1] = 1;  // one attempt byte and 15 zeros
+  Reseal(bytes);
+  EXPECT_CODE(OpenStatus(bytes.view()), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(FilterFormat, KeyCountIsInformationAndNeverTrusted) {

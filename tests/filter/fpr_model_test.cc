@@ -107,7 +107,7 @@ TEST(FprModel, RateFallsWithEachStepAndStaysAProbability) {
 TEST(FprModel, WithoutAModelOrBitsNothingIsFiltered) {
   EXPECT_EQ(fpr_model::FalsePositiveRate(FilterKind::kNone, 10, 6), 1);
   EXPECT_EQ(fpr_model::FalsePositiveRate(FilterKind::kNone, 10), 1);
-  EXPECT_EQ(fpr_model::FalsePositiveRate(FilterKind::kRibbon, 10), 1);
+  EXPECT_EQ(fpr_model::FalsePositiveRate(static_cast<FilterKind>(5), 10), 1);
   for (double bits : {0.0, -1.0, kNan, -kInf}) EXPECT_EQ(fpr_model::FalsePositiveRate(kBloom, bits, 6), 1) << bits;
   EXPECT_EQ(fpr_model::FalsePositiveRate(kBloom, 10, 0), 1);
 }
@@ -132,12 +132,74 @@ TEST(FprModel, BitsForRateIsTheInverse) {
   }
 }
 
+// Percent, from published tables: Parquet's eight words; the classic filter with the best whole number of probes.
+constexpr Rate kSplitPercent[] = {{4, 8, 32.58},  {6, 8, 9.934},  {8, 8, 3.321},   {10, 8, 1.265}, {12, 8, .5420},
+                                  {14, 8, .2563}, {16, 8, .1316}, {20, 8, .04200}, {24, 8, .01627}};
+constexpr Rate kClassicPercent[] = {{4, 3, 14.69},   {6, 4, 5.606},    {8, 6, 2.158},    {10, 7, .8194},  {12, 8, .3142},
+                                    {14, 10, .1201}, {16, 11, .04587}, {20, 14, .00671}, {24, 17, 0.0009839}};
+
+TEST(FprModel, ReproducesTheTablesOfTheOtherKinds) {
+  for (const Rate& r : kSplitPercent) {
+    EXPECT_NEAR(100 * fpr_model::FalsePositiveRate(FilterKind::kSplitBlockBloom, r.bits) / r.rate, 1, 1e-3) << r.bits;
+    EXPECT_EQ(fpr_model::BestProbes(FilterKind::kSplitBlockBloom, r.bits), 8U);
+  }
+  EXPECT_NEAR(fpr_model::FalsePositiveRate(FilterKind::kSplitBlockBloom, 10), .0126485, 1e-7);
+  EXPECT_NEAR(fpr_model::FalsePositiveRate(FilterKind::kSplitBlockBloom, 16), 1.31557e-3, 1e-8);
+  // 1,024 blocks with 26,214, 52,428 and 13,107 keys: 1.26, 18 and .04 % in Parquet's own text.
+  EXPECT_NEAR(fpr_model::FalsePositiveRate(FilterKind::kSplitBlockBloom, 262144.0 / 26214), .012648, 1e-6);
+  EXPECT_NEAR(fpr_model::FalsePositiveRate(FilterKind::kSplitBlockBloom, 262144.0 / 52428), .1792, 1e-4);
+  EXPECT_NEAR(fpr_model::FalsePositiveRate(FilterKind::kSplitBlockBloom, 262144.0 / 13107), .000420, 1e-6);
+  for (const Rate& r : kClassicPercent) {
+    EXPECT_EQ(fpr_model::BestProbes(FilterKind::kClassicBloom, r.bits), r.probes) << r.bits;
+    EXPECT_NEAR(100 * fpr_model::FalsePositiveRate(FilterKind::kClassicBloom, r.bits) / r.rate, 1, 2e-3) << r.bits;
+  }
+  for (double bits : {2.0, 5.0, 7.9, 13.7, 24.0}) {
+    for (uint32_t k = 1; k <= 24; ++k) {
+      EXPECT_LE(fpr_model::FalsePositiveRate(FilterKind::kClassicBloom, bits),
+                fpr_model::FalsePositiveRate(FilterKind::kClassicBloom, bits, k) * 1.0005);
+    }
+  }
+  // Ribbon: halved by each column, linear between, 1.025 slots a key.
+  EXPECT_NEAR(fpr_model::FalsePositiveRate(FilterKind::kRibbon, 8 * 1.025), 1.0 / 256, 1e-12);
+  EXPECT_NEAR(fpr_model::FalsePositiveRate(FilterKind::kRibbon, 8.5 * 1.025), 1.5 / 512, 1e-12);
+  EXPECT_EQ(fpr_model::BestProbes(FilterKind::kRibbon, 10), 10U);
+}
+
+TEST(FprModel, EveryKindHasFallingRatesAndTheirInverse) {
+  for (FilterKind kind : {FilterKind::kSplitBlockBloom, FilterKind::kClassicBloom, FilterKind::kRibbon}) {
+    double last = 1;
+    for (double bits = kind == FilterKind::kRibbon ? 1 : 2; bits <= kMaxBitsPerKey; bits += kBitsPerKeyStep) {
+      const double rate = fpr_model::FalsePositiveRate(kind, bits);
+      ASSERT_LT(rate, last) << bits;
+      last = rate;
+      ASSERT_OK_AND_ASSIGN(const double inverse, fpr_model::BitsForRate(kind, rate));
+      ASSERT_EQ(inverse, bits);
+    }
+    EXPECT_CODE(fpr_model::BitsForRate(kind, last / 2), absl::StatusCode::kOutOfRange);
+    for (double bits : {1e-300, 1e-9, .1, 100.0, 1e6, 1e300}) {
+      const double rate = fpr_model::FalsePositiveRate(kind, bits);
+      EXPECT_TRUE(rate >= 0 && rate <= 1) << bits << ' ' << rate;
+    }
+    for (double bits : {0.0, -1.0, kNan}) EXPECT_EQ(fpr_model::FalsePositiveRate(kind, bits), 1);
+  }
+  // 1 %: 10.53 bits of split blocks, 9.59 classic, 6.72 columns of ribbon (6.89 bits), to the next eighth.
+  EXPECT_EQ(*fpr_model::BitsForRate(FilterKind::kSplitBlockBloom, .01), 10.625);
+  EXPECT_EQ(*fpr_model::BitsForRate(FilterKind::kClassicBloom, .01), 9.625);
+  EXPECT_EQ(*fpr_model::BitsForRate(FilterKind::kRibbon, .01), 7);
+}
+
+TEST(FprModel, FillsOfTheOtherKinds) {
+  EXPECT_NEAR(fpr_model::ExpectedFill(FilterKind::kSplitBlockBloom, 10, 8), .550671, 5e-7);
+  EXPECT_NEAR(fpr_model::ExpectedFill(FilterKind::kClassicBloom, 10, 7), 1 - std::exp(-.7), 1e-12);
+  EXPECT_NEAR(fpr_model::ExpectedFill(FilterKind::kRibbon, 10, 10), .5 / 1.025, 1e-12);
+}
+
 TEST(FprModel, BitsForOddRatesAreRefused) {
   for (double rate : {-1.0, 0.0, 1.0, 2.0, kNan, kInf, -kInf}) {
     EXPECT_CODE(fpr_model::BitsForRate(kBloom, rate), absl::StatusCode::kInvalidArgument);
   }
   for (double rate : {1e-300, 1e-12, 5e-5}) EXPECT_CODE(fpr_model::BitsForRate(kBloom, rate), absl::StatusCode::kOutOfRange);
-  EXPECT_CODE(fpr_model::BitsForRate(FilterKind::kRibbon, .01), absl::StatusCode::kUnimplemented);
+  EXPECT_CODE(fpr_model::BitsForRate(static_cast<FilterKind>(5), .01), absl::StatusCode::kInvalidArgument);
   EXPECT_CODE(fpr_model::BitsForRate(FilterKind::kNone, .01), absl::StatusCode::kInvalidArgument);
 }
 

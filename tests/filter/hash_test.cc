@@ -45,6 +45,31 @@ TEST(FilterKeyHash, IsXxh3OfThePublishedVectors) {
   }
 }
 
+TEST(SplitBlockKeyHash, IsXxh64OfThePublishedVectors) {
+  const std::string buffer = SanityBuffer(256);
+  constexpr Vector kXxh64[] = {{0, 0xEF46DB3751D8E999, 0xAC75FDA2929B17EF},
+                               {1, 0xE934A84ADB052768, 0},
+                               {4, 0x9136A0DCA57457EE, 0},
+                               {14, 0x8282DCC4994E35C8, 0},
+                               {222, 0xB641AE8CB691C174, 0x20CB8AB7AE10C14A}};
+  for (const Vector& v : kXxh64) {
+    EXPECT_EQ(SplitBlockKeyHash(std::string_view(buffer.data(), v.size)), v.seed0) << v.size;
+    if (v.seed_prime64 != 0) {
+      EXPECT_EQ(XXH64(buffer.data(), v.size, 2654435761U), v.seed_prime64) << v.size;  // that the library is the published one
+    }
+  }
+}
+
+TEST(FilterKeyHash128, IsXxh3WithBothHalves) {
+  // Above 240 bytes the low half is XXH3-64 of the same seed; up to there it is another hash.
+  const std::string key = SanityBuffer(512);
+  EXPECT_EQ(FilterKeyHash128(key, 0).low, 0x617E49599013CB6BULL);
+  EXPECT_EQ(FilterKeyHash128(key, 7).low, FilterKeyHash(key, 7));
+  EXPECT_NE(FilterKeyHash128("0123456789", 0).low, FilterKeyHash("0123456789", 0));
+  EXPECT_NE(FilterKeyHash128("a", 0), FilterKeyHash128("a", 1));
+  EXPECT_NE(FilterKeyHash128("a", 0).high, FilterKeyHash128("b", 0).high);
+}
+
 TEST(FilterKeyHash, TakesEmptyKeysAndNulBytes) {
   EXPECT_EQ(FilterKeyHash(std::string_view(), 0), FilterKeyHash("", 0));
   EXPECT_NE(FilterKeyHash(std::string_view("\0", 1), 0), FilterKeyHash("", 0));
