@@ -8,8 +8,8 @@
 namespace tamis::internal {
 namespace {
 
-// The bits of each of the next keys are computed and their lines fetched when they enter the ring, and set when they leave it: a key touches
-// k lines, so a ring of kInsertAhead probes' worth of keys keeps as many lines in flight as a core can.
+// The bits of each of the next keys are computed and their lines fetched when they enter the ring, and set when they leave it: a key
+// touches k lines, so a ring of kInsertAhead probes' worth of keys keeps as many lines in flight as a core can.
 template <typename Hash>
 void Insert(unsigned char* base, uint64_t bits, uint32_t probes, const Hash* hashes, size_t count) {
   constexpr size_t kAheadKeys = 4;

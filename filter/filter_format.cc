@@ -121,10 +121,9 @@ absl::Status CheckExpected(const FilterHeader& header, const FilterExpectations&
     return absl::FailedPreconditionError(absl::StrCat("filter has hash id ", header.hash_id, ", expected is ", expectations.hash_id));
   }
   if (!expectations.any_prefix_rule && header.prefix_rule != expectations.prefix_rule) {
-    return absl::FailedPreconditionError(absl::StrCat("filter has prefix rule ", static_cast<uint8_t>(header.prefix_rule.kind), " (",
-                                                      header.prefix_rule.argument, "), expected is ",
-                                                      static_cast<uint8_t>(expectations.prefix_rule.kind), " (",
-                                                      expectations.prefix_rule.argument, ")"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("filter has prefix rule ", static_cast<uint8_t>(header.prefix_rule.kind), " (", header.prefix_rule.argument,
+                     "), expected is ", static_cast<uint8_t>(expectations.prefix_rule.kind), " (", expectations.prefix_rule.argument, ")"));
   }
   return absl::OkStatus();
 }

@@ -6,7 +6,8 @@
 //        0     4  magic "TFLT"
 //        4     1  format version, 1
 //        5     1  kind (FilterKind)
-//        6     1  hash id (kFilterHash...): 1 = XXH3-64 of the key with the seed; 2 = XXH64, seed 0 (kind 2 only); 3 = XXH3-128 with the seed
+//        6     1  hash id (kFilterHash...): 1 = XXH3-64 of the key with the seed; 2 = XXH64, seed 0 (kind 2 only); 3 = XXH3-128 with the
+//        seed
 //                 (kind 3 only)
 //        7     1  k, probes a key: kind 1: 1..16; 2: 8; 3: 1..24; 4: columns, 1..32
 //        8     1  prefix rule (FilterPrefixKind): 0 = the whole key was hashed
@@ -89,7 +90,9 @@ uint64_t FilterLinesFor(uint64_t keys, uint32_t eighths);
 
 // bits_per_key in eighths, rounded down; InvalidArgument if it is out of the kind's range or not a number.
 absl::StatusOr<uint32_t> BitsPerKeyEighths(FilterKind kind, double bits_per_key);
-inline absl::StatusOr<uint32_t> BitsPerKeyEighths(double bits_per_key) { return BitsPerKeyEighths(FilterKind::kBlockedBloom, bits_per_key); }
+inline absl::StatusOr<uint32_t> BitsPerKeyEighths(double bits_per_key) {
+  return BitsPerKeyEighths(FilterKind::kBlockedBloom, bits_per_key);
+}
 double MinBitsPerKey(FilterKind kind);
 
 // OK for a kind that can be built and opened; InvalidArgument for any other, none included.

@@ -111,9 +111,7 @@ double FilterView::MeasuredFill() const {
   return static_cast<double>(set) / static_cast<double>(internal::FilterBodyBits(header));
 }
 
-uint64_t FilterView::seed() const {
-  return has_filter() ? internal::ParseFilterHeader(base_ - internal::kFilterHeaderBytes).seed : 0;
-}
+uint64_t FilterView::seed() const { return has_filter() ? internal::ParseFilterHeader(base_ - internal::kFilterHeaderBytes).seed : 0; }
 
 FilterPrefixRule FilterView::prefix_rule() const {
   return has_filter() ? internal::ParseFilterHeader(base_ - internal::kFilterHeaderBytes).prefix_rule : FilterPrefixRule();

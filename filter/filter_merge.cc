@@ -22,7 +22,8 @@ absl::Status CheckMergeable(const FilterView& a, const FilterView& b) {
   const FilterHeader x = HeaderOf(a);
   const FilterHeader y = HeaderOf(b);
   if (x.kind != y.kind) return Differ("kinds", static_cast<uint8_t>(x.kind), static_cast<uint8_t>(y.kind));
-  if (x.kind == FilterKind::kRibbon) return absl::UnimplementedError("ribbon filters cannot be merged: their bits solve equations of all keys");
+  if (x.kind == FilterKind::kRibbon)
+    return absl::UnimplementedError("ribbon filters cannot be merged: their bits solve equations of all keys");
   if (x.hash_id != y.hash_id) return Differ("hash ids", x.hash_id, y.hash_id);
   if (x.seed != y.seed) return Differ("seeds", x.seed, y.seed);
   if (x.prefix_rule.kind != y.prefix_rule.kind) {
@@ -37,7 +38,8 @@ absl::Status CheckMergeable(const FilterView& a, const FilterView& b) {
 uint64_t SumOfKeys(uint64_t a, uint64_t b) { return a > kFilterKeysUnknown - b ? kFilterKeysUnknown : a + b; }
 
 template <typename Combine>
-absl::StatusOr<FilterBytes> Merge(const FilterView& a, const FilterView& b, const FilterOwner& owner, uint64_t keys, const Combine& combine) {
+absl::StatusOr<FilterBytes> Merge(const FilterView& a, const FilterView& b, const FilterOwner& owner, uint64_t keys,
+                                  const Combine& combine) {
   FilterHeader header = HeaderOf(a);
   header.owner = owner;
   header.keys = keys;
@@ -99,8 +101,7 @@ absl::StatusOr<FilterKeyEstimate> EstimateFilterKeys(const FilterView& filter) {
   if (header.kind == FilterKind::kClassicBloom) {
     // n = -(m / k) ln(1 - X / m); the variance of X / m for n given is (e^-h - (1 + h) e^-2h) / m with h = k n / m.
     const double variance = std::exp(-hits) - (1 + hits) * std::exp(-2 * hits);
-    return FilterKeyEstimate{units / header.probes * hits,
-                             std::sqrt(std::max(0.0, variance) * units) * std::exp(hits) / header.probes};
+    return FilterKeyEstimate{units / header.probes * hits, std::sqrt(std::max(0.0, variance) * units) * std::exp(hits) / header.probes};
   }
   const bool split = header.kind == FilterKind::kSplitBlockBloom;
   const double per_unit = split ? hits * 32 : hits / ModelOfLine(0, 512, header.probes).slope;

@@ -1,8 +1,8 @@
 // The exact false-positive rates.
 //
-// kBlockedBloom. The keys of one line are Poisson with mean 512 / (bits per key). A line with i keys has had m = i k positions drawn out of 512,
-// independently; s of them are distinct. An absent key is answered "maybe" if its k positions all fall on those: with probability
-// (s / 512)^k. So the rate of a line is the k-th moment of s / 512 after m draws,
+// kBlockedBloom. The keys of one line are Poisson with mean 512 / (bits per key). A line with i keys has had m = i k positions drawn out of
+// 512, independently; s of them are distinct. An absent key is answered "maybe" if its k positions all fall on those: with probability (s /
+// 512)^k. So the rate of a line is the k-th moment of s / 512 after m draws,
 //     f(k, i) = M(k, i k),   M(j, m) = E[(s / 512)^j],
 // and the rate of the filter is its mean over i. Nothing is approximated; in particular not (1 - e^(-k/c))^k, which is 18 % too low at 10
 // bits per key and 84 % too low at 16, because it takes all lines for average ones.
@@ -45,7 +45,8 @@ constexpr std::array<double, kBuilderMaxProbes - 1> kProbeThresholds = {2.08,  3
 
 // The same for kClassicBloom, k = 1..16, by its own formula.
 constexpr uint32_t kClassicBuilderMaxProbes = 17;  // best at 23.79 to 25.23
-constexpr std::array<double, kClassicBuilderMaxProbes - 1> kClassicThresholds = {2.08, 3.56, 5.01, 6.46, 7.91, 9.36, 10.80, 12.25, 13.69, 15.14, 16.58, 18.02, 19.47, 20.91, 22.35, 23.80};
+constexpr std::array<double, kClassicBuilderMaxProbes - 1> kClassicThresholds = {2.08,  3.56,  5.01,  6.46,  7.91,  9.36,  10.80, 12.25,
+                                                                                 13.69, 15.14, 16.58, 18.02, 19.47, 20.91, 22.35, 23.80};
 
 // f(k, i) for i k up to kDraws. After so many draws a bit is unset with probability 4e-11, and the line counts as full (error below 1e-9).
 // 330 KB, built at the first use in about a millisecond.
@@ -205,8 +206,9 @@ uint32_t BestProbes(FilterKind kind, double bits_per_key) {
     case FilterKind::kClassicBloom:
       return ProbesFor(kClassicThresholds, bits_per_key);
     case FilterKind::kRibbon:
-      // Clamped first: the conversion of a double that is out of range is not defined.
-      return static_cast<uint32_t>(std::ceil(std::clamp(RibbonColumns(bits_per_key), 1.0, double{internal::kMaxRibbonColumns})));
+      // Clamped first, and so that NaN gives one: the conversion of a double that is out of range is not defined.
+      if (!(RibbonColumns(bits_per_key) > 1)) return 1;
+      return static_cast<uint32_t>(std::ceil(std::min(RibbonColumns(bits_per_key), double{internal::kMaxRibbonColumns})));
     case FilterKind::kNone:
       break;
   }

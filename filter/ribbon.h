@@ -1,5 +1,5 @@
-// Kind kRibbon: a standard ribbon filter with rows of 128 coefficients (Dillinger and Walzer, "Ribbon filter: practically smaller than Bloom
-// and xor", arXiv 2103.02515), columns interleaved and of a fractional number.
+// Kind kRibbon: a standard ribbon filter with rows of 128 coefficients (Dillinger and Walzer, "Ribbon filter: practically smaller than
+// Bloom and xor", arXiv 2103.02515), columns interleaved and of a fractional number.
 //
 // FORMAT (on disk, never change): B blocks of 128 slots. Rows start in the first B - 1 of them, which are divided evenly into
 // R = ceil((B - 1) / 512) regions of S slots each; each region has an attempt byte a. A hash is one linear equation over GF(2) per column.
@@ -36,9 +36,9 @@ inline constexpr size_t kRibbonSegmentBytes = kRibbonWidth / 8;
 inline constexpr uint64_t kMaxRibbonRegionBlocks = 512;
 
 struct RibbonShape {
-  uint64_t blocks = 0;        // 2..kMaxRibbonBlocks
-  uint32_t columns = 0;       // of the blocks that are not lower ones, 1..kMaxRibbonColumns
-  uint64_t lower_blocks = 0;  // < blocks
+  uint64_t blocks = 0;         // 2..kMaxRibbonBlocks
+  uint32_t columns = 0;        // of the blocks that are not lower ones, 1..kMaxRibbonColumns
+  uint64_t lower_blocks = 0;   // < blocks
   uint32_t region_blocks = 0;  // (blocks - 1) / regions(); kept, because a division costs as much as half a probe
 
   // With the region's blocks computed. Any values.

@@ -55,22 +55,21 @@ RibbonBanding::RibbonBanding(const RibbonShape& shape)
       results_(shape.slots() * sizeof(uint32_t)) {}
 
 bool RibbonBanding::Add(uint64_t start, FilterUint128 coefficients, uint32_t result) {
+  FilterUint128* const rows = this->coefficients();
+  uint32_t* const row_results = results();
   uint64_t slot = start;
-  while (true) {
-    FilterUint128& there = this->coefficients()[slot];
-    if (there == 0) {
-      there = coefficients;
-      results()[slot] = result;
-      end_ = std::max(end_, slot + 1);
-      return true;
-    }
-    coefficients ^= there;
-    result ^= results()[slot];
+  while (rows[slot] != 0) {
+    coefficients ^= rows[slot];
+    result ^= row_results[slot];
     if (coefficients == 0) return result == 0;
     const uint32_t shift = TrailingZeros(coefficients);
     coefficients >>= shift;
     slot += shift;
   }
+  rows[slot] = coefficients;
+  row_results[slot] = result;
+  end_ = std::max(end_, slot + 1);
+  return true;
 }
 
 bool RibbonBanding::TryRegion(uint64_t region, const uint64_t* hashes, size_t count, uint32_t attempt) {
@@ -144,8 +143,9 @@ bool IsPossibleRibbonShape(const RibbonShape& shape) {
 std::optional<RibbonShape> RibbonShapeFor(uint64_t keys, uint32_t eighths) {
   const uint64_t lines = FilterLinesFor(keys, eighths);
   if (lines > kMaxFilterLines || keys > kMaxRibbonBlocks * kRibbonWidth) return std::nullopt;
+  // Of the slots rounded up to blocks, all blocks but one, in which no row starts.
   const double slots = static_cast<double>(keys) * kRibbonSlotsPerKey;
-  const uint64_t wanted = 1 + static_cast<uint64_t>(slots / static_cast<double>(kRibbonWidth));
+  const uint64_t wanted = std::max<uint64_t>(1, static_cast<uint64_t>(slots / static_cast<double>(kRibbonWidth)));
   const uint64_t regions = (wanted + kMaxRibbonRegionBlocks - 1) / kMaxRibbonRegionBlocks;
   const uint64_t blocks = (wanted + regions - 1) / regions * regions + 1;
   const uint64_t attempts = RibbonAttemptSegments(regions);

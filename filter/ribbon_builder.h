@@ -22,7 +22,9 @@ inline constexpr double kRibbonSlotsPerKey = 1.025;
 // The shape that fills the lines that a blocked filter of the same keys and bits would have; nothing if it would pass the limits.
 std::optional<RibbonShape> RibbonShapeFor(uint64_t keys, uint32_t eighths);
 // Bits per key times 8 of the filter that is made instead.
-inline uint32_t RibbonFallbackEighths(uint32_t eighths) { return std::max(eighths, static_cast<uint32_t>(kMinBitsPerKey / kBitsPerKeyStep)); }
+inline uint32_t RibbonFallbackEighths(uint32_t eighths) {
+  return std::max(eighths, static_cast<uint32_t>(kMinBitsPerKey / kBitsPerKeyStep));
+}
 
 // Gaussian elimination on the fly: rows are kept with their first coefficient in the slot that they solve. Region by region, upwards.
 class RibbonBanding {

@@ -55,13 +55,15 @@ absl::StatusOr<FilterBytes> SplitBlockBloomBuilder::Finish() {
 absl::StatusOr<std::string_view> SplitBlockBits(const FilterView& filter) {
   if (filter.kind() != FilterKind::kSplitBlockBloom) return absl::InvalidArgumentError("not a split-block filter");
   if (filter.hash_id() != kFilterHashXxh64) {
-    return absl::FailedPreconditionError(absl::StrCat("split-block filter of hash id ", filter.hash_id(), " is not Parquet's: that is XXH64"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("split-block filter of hash id ", filter.hash_id(), " is not Parquet's: that is XXH64"));
   }
   return std::string_view(reinterpret_cast<const char*>(filter.base()), static_cast<size_t>(filter.Info().bits / 8));
 }
 
 absl::StatusOr<FilterBytes> SplitBlockFromBits(std::string_view bits, uint64_t keys) {
-  if (bits.empty() || bits.size() % internal::kSplitBlockBytes != 0 || bits.size() / internal::kSplitBlockBytes > internal::kMaxSplitBlocks) {
+  if (bits.empty() || bits.size() % internal::kSplitBlockBytes != 0 ||
+      bits.size() / internal::kSplitBlockBytes > internal::kMaxSplitBlocks) {
     return absl::InvalidArgumentError(absl::StrCat("a bitset of ", bits.size(), " bytes is not 1 to 2^31 blocks of 32"));
   }
   internal::FilterHeader header;

@@ -16,7 +16,7 @@
 namespace tamis::internal {
 
 inline constexpr std::array<uint32_t, kSplitBlockProbes> kSplitBlockSalts = {0x47b6137bU, 0x44974d91U, 0x8824ad5bU, 0xa2b7289dU,
-                                                                              0x705495c7U, 0x2df1424bU, 0x9efc4947U, 0x5c6bfb31U};
+                                                                             0x705495c7U, 0x2df1424bU, 0x9efc4947U, 0x5c6bfb31U};
 
 // Below `blocks` for 1 <= blocks <= kMaxSplitBlocks.
 inline uint64_t SplitBlockIndex(uint64_t hash, uint64_t blocks) { return ((hash >> 32) * blocks) >> 32; }

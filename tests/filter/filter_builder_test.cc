@@ -32,8 +32,8 @@ TEST(FilterBuilder, CreateRefusesWhatItCannotBuild) {
     EXPECT_OK(FilterBuilder::Create({.kind = kind}));
     // Hash ids that there are not, or not for this kind, or not with a seed.
     for (int hash_id = 0; hash_id < 256; ++hash_id) {
-      const bool possible = hash_id == 1 || (hash_id == 2 && kind == FilterKind::kSplitBlockBloom) ||
-                            (hash_id == 3 && kind == FilterKind::kClassicBloom);
+      const bool possible =
+          hash_id == 1 || (hash_id == 2 && kind == FilterKind::kSplitBlockBloom) || (hash_id == 3 && kind == FilterKind::kClassicBloom);
       for (uint64_t seed : {0, 5}) {
         EXPECT_CODE(FilterBuilder::Create({.kind = kind, .seed = seed, .hash_id = static_cast<uint8_t>(hash_id)}),
                     possible && (hash_id != 2 || seed == 0) ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument);

@@ -174,7 +174,7 @@ TEST(FilterFormat, ImpossibleSizesOfEachKindAreInvalidArgument) {
 
 TEST(FilterFormat, ImpossibleProbesOfEachKindAreInvalidArgument) {
   for (int k = 0; k < 256; ++k) {
-    const auto code = [k](bool possible) { return possible ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument; };
+    const auto code = [](bool possible) { return possible ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument; };
     EXPECT_CODE(KindWith64(FilterKind::kSplitBlockBloom, 120, 7, static_cast<uint64_t>(k), 1), code(k == 8));
     EXPECT_CODE(KindWith64(FilterKind::kClassicBloom, 120, 7, static_cast<uint64_t>(k), 1), code(k >= 1 && k <= 24));
     EXPECT_CODE(KindWith64(FilterKind::kRibbon, 5120, 7, static_cast<uint64_t>(k), 1), code(k == 10));

@@ -135,7 +135,7 @@ TEST(FprModel, BitsForRateIsTheInverse) {
 // Percent, from published tables: Parquet's eight words; the classic filter with the best whole number of probes.
 constexpr Rate kSplitPercent[] = {{4, 8, 32.58},  {6, 8, 9.934},  {8, 8, 3.321},   {10, 8, 1.265}, {12, 8, .5420},
                                   {14, 8, .2563}, {16, 8, .1316}, {20, 8, .04200}, {24, 8, .01627}};
-constexpr Rate kClassicPercent[] = {{4, 3, 14.69},   {6, 4, 5.606},    {8, 6, 2.158},    {10, 7, .8194},  {12, 8, .3142},
+constexpr Rate kClassicPercent[] = {{4, 3, 14.69},   {6, 4, 5.606},    {8, 6, 2.158},    {10, 7, .8194},     {12, 8, .3142},
                                     {14, 10, .1201}, {16, 11, .04587}, {20, 14, .00671}, {24, 17, 0.0009839}};
 
 TEST(FprModel, ReproducesTheTablesOfTheOtherKinds) {

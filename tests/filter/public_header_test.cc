@@ -1,5 +1,5 @@
 // Each public header is the first include of some test, so that it compiles alone: this one here, filter.h in filter_builder_test.cc,
-// filter_inline.h in blocked_bloom_test.cc.
+// filter_inline.h in blocked_bloom_test.cc, filter_prefix.h and filter_merge.h in theirs.
 #include "tamis/filter_options.h"
 
 #include <gtest/gtest.h>

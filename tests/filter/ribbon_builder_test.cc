@@ -75,7 +75,7 @@ TEST(RibbonBuilder, ShapesFillTheirLinesAndAreThoseOfTheFormat) {
       EXPECT_EQ((shape->segments() + internal::RibbonAttemptSegments(shape->regions())) / 4, internal::FilterLinesFor(keys, eighths));
       const double slots = static_cast<double>(shape->slots()) / static_cast<double>(keys);
       EXPECT_GT(slots, 1.0249);
-      EXPECT_LT(slots, keys >= 1000000 ? 1.0275 : keys >= 10000 ? 1.035 : 1.6) << keys;
+      EXPECT_LT(slots, keys >= 1000000 ? 1.0275 : keys >= 10000 ? 1.035 : 1.26) << keys;
       EXPECT_EQ(shape->region_slots() * shape->regions(), shape->slots() - 128);
       EXPECT_LE(shape->region_blocks, 512U);
     }

@@ -132,10 +132,10 @@ class FilterBuilder {
 struct FilterInfo {
   FilterKind kind = FilterKind::kNone;
   uint8_t hash_id = 1;
-  uint32_t probes = 0;       // k; kRibbon: columns (its lower part has one fewer)
-  uint64_t lines = 0;        // 64-byte lines
-  uint64_t bits = 0;         // that keys are spread over: 512 * lines, less half a line of padding after an odd number of 32-byte blocks
-  uint64_t keys = 0;         // added; of a union the sum, an upper bound; or kFilterKeysUnknown
+  uint32_t probes = 0;  // k; kRibbon: columns (its lower part has one fewer)
+  uint64_t lines = 0;   // 64-byte lines
+  uint64_t bits = 0;    // that keys are spread over: 512 * lines, less half a line of padding after an odd number of 32-byte blocks
+  uint64_t keys = 0;    // added; of a union the sum, an upper bound; or kFilterKeysUnknown
   uint64_t seed = 0;
   FilterOwner owner{};
   FilterPrefixRule prefix_rule{};
