@@ -32,6 +32,7 @@ FilterBytes BuildKind(FilterKind kind, const std::vector<uint64_t>& hashes, doub
 void ExpectAllFound(FilterKind kind, const std::vector<uint64_t>& hashes, double bits) {
   const FilterBytes bytes = BuildKind(kind, hashes, bits);
   const FilterView view = Open(bytes);
+  ASSERT_EQ(view.kind(), kind == FilterKind::kRibbon && hashes.size() < 512 ? FilterKind::kBlockedBloom : kind);
   ASSERT_EQ(CountMissing(view, hashes), 0U) << FilterKindName(kind) << ' ' << hashes.size() << " keys at " << bits;
   const auto may = std::make_unique<bool[]>(hashes.size());
   view.MayContainBatch(hashes, absl::MakeSpan(may.get(), hashes.size()));

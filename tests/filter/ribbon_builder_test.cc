@@ -128,6 +128,7 @@ TEST(RibbonBuilder, FailedAttemptsAreTakenBackAndLaterOnesSucceed) {
   const std::vector<uint64_t> hashes = Hashes(600000);
   const FilterBytes bytes = Build(hashes, 7, kRibbonOptions);
   const FilterView view = Open(bytes);
+  ASSERT_EQ(view.kind(), FilterKind::kRibbon);
   const auto shape = RibbonShapeFor(600000, 56);
   ASSERT_TRUE(shape.has_value());
   std::multiset<int> attempts;
