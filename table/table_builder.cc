@@ -141,7 +141,7 @@ absl::Status TableBuilder::State::WriteFilter(std::vector<MetaBlock>* meta) {
   MetaBlock block_of_filter{static_cast<uint32_t>(MetaBlockType::kKeyFilter), 0, "", {}};
   TAMIS_ASSIGN_OR_RETURN(block_of_filter.handle, writer.Write(bytes.view(), Compression::kNone));
   meta->push_back(std::move(block_of_filter));
-  properties.filter_kind = options.filter_kind;
+  properties.filter_kind = view.kind();  // a ribbon that could not be solved is a blocked Bloom filter
   properties.filter_bytes = bytes.size();
   properties.filter_bits_target = bits_per_key;
   properties.filter_fpr_predicted = view.Info().predicted_fpr;
