@@ -20,8 +20,15 @@ absl::Status CheckBits(std::string_view name, double bits) {
 }
 
 absl::Status CheckFilterOptions(const FilterOptions& filter) {
-  if (filter.kind != FilterKind::kNone && filter.kind != FilterKind::kBlockedBloom) {
-    return absl::InvalidArgumentError("Options::filter.kind is not a kind that tables can have");
+  switch (filter.kind) {
+    case FilterKind::kNone:
+    case FilterKind::kBlockedBloom:
+    case FilterKind::kSplitBlockBloom:
+    case FilterKind::kClassicBloom:
+    case FilterKind::kRibbon:
+      break;
+    default:
+      return absl::InvalidArgumentError("Options::filter.kind is not a kind that tables can have");
   }
   const bool optimal = filter.allocation == FilterAllocation::kOptimal;
   if (!optimal) TAMIS_RETURN_IF_ERROR(CheckBits("filter.bits_per_key", filter.bits_per_key));
