@@ -71,11 +71,13 @@ bool DbImpl::CompactionDue(CompactionLane lane) {
       .has_value();
 }
 
-bool DbImpl::JobDue(CompactionLane lane) { return (log_wanted_ && !logs_->has_next()) || FlushDue() || CompactionDue(lane); }
+bool DbImpl::JobDue(CompactionLane lane) {
+  return (log_wanted_ && !logs_->has_next()) || FlushDue() || CompactionDue(lane) || FilterCheckDue(lane);
+}
 
 bool DbImpl::WorkDue() {
   if (!background_error_.ok()) return false;
-  return !immutable_.empty() || CompactionDue(CompactionLane::kAny);
+  return !immutable_.empty() || CompactionDue(CompactionLane::kAny) || filter_check_due_;
 }
 
 bool DbImpl::RunOneJob(CompactionLane lane) {
@@ -83,6 +85,7 @@ bool DbImpl::RunOneJob(CompactionLane lane) {
   DeleteObsolete();
   bool prepare_log = false;
   bool flush = false;
+  bool check_filters = false;
   std::optional<CompactionPlan> plan;
   {
     MutexLock lock(mutex_);
@@ -95,6 +98,7 @@ bool DbImpl::RunOneJob(CompactionLane lane) {
       flush = true;
     } else {
       plan = TakeCompaction(lane);
+      check_filters = !plan && TakeFilterCheck(lane);
     }
   }
   if (prepare_log) {
@@ -106,6 +110,10 @@ bool DbImpl::RunOneJob(CompactionLane lane) {
     FlushOldest().IgnoreError();  // recorded in flush_failure_ or background_error_
     return true;
   }
+  if (check_filters) {
+    RebuildOneFilter();
+    return true;
+  }
   if (!plan) return false;
   RunCompaction(*plan, {}).IgnoreError();  // recorded by NoteCompactionFailure
   return true;
@@ -114,12 +122,14 @@ bool DbImpl::RunOneJob(CompactionLane lane) {
 absl::Status DbImpl::RunDueWork() {
   for (;;) {
     bool flush;
+    bool check_filters;
     std::optional<CompactionPlan> plan;
     {
       MutexLock lock(mutex_);
       TAMIS_RETURN_IF_ERROR(background_error_);
       flush = TakeFlush();
       if (!flush) plan = TakeCompaction(CompactionLane::kAny);
+      check_filters = !flush && !plan && TakeFilterCheck(CompactionLane::kAny);
     }
     if (flush) {
       TAMIS_RETURN_IF_ERROR(FlushOldest());
@@ -128,6 +138,9 @@ absl::Status DbImpl::RunDueWork() {
       if (absl::IsCancelled(status)) return Closing();
       // Damage has taken its file out of compaction; the work goes on without it.
       if (!status.ok() && !absl::IsDataLoss(status) && !absl::IsUnimplemented(status)) return status;
+    } else if (check_filters) {
+      if (stopping_.load(std::memory_order_acquire)) return Closing();
+      RebuildOneFilter();
     } else {
       EpochReclaim();
       DeleteObsolete();
@@ -290,7 +303,7 @@ void DbImpl::MarkBusy(const CompactionPlan& plan, bool busy) {
   const Version& version = *view_owner_->version;
   const auto mark = [&version, busy](uint32_t level, const std::vector<uint64_t>& numbers) {
     for (const auto& file : version.levels()[level].files()) {
-      if (std::find(numbers.begin(), numbers.end(), file->meta().number) != numbers.end()) file->busy = busy;
+      if (std::find(numbers.begin(), numbers.end(), file->meta().number) != numbers.end()) file->marks().busy = busy;
     }
   };
   mark(plan.level, plan.inputs);
@@ -333,6 +346,19 @@ absl::Status DbImpl::RunCompaction(const CompactionPlan& plan, const std::functi
   background_wake_.SignalAll();
   background_done_.SignalAll();
   return status;
+}
+
+absl::Status DbImpl::Breathe(uint64_t bytes) {
+  if (stopping_.load(std::memory_order_acquire)) return absl::CancelledError("the database is being closed");
+  limiter_.Acquire(bytes, stopping_);
+  // A flush that no thread is free for is run in between: writers wait for it, this job does not matter to them.
+  bool flush = false;
+  if (options_.background_threads != 0) {
+    MutexLock lock(mutex_);
+    flush = retry_at_micros_ <= environment_.clock->NowMicros() && TakeFlush();
+  }
+  if (flush) FlushOldest().IgnoreError();  // recorded
+  return absl::OkStatus();
 }
 
 absl::Status DbImpl::MoveFile(const CompactionPlan& plan, const Version& version) {
@@ -378,15 +404,7 @@ absl::Status DbImpl::Compact(const CompactionPlan& plan, const Version& version,
   merge.breathe = [&](uint64_t bytes) -> absl::Status {
     if (stopping_.load(std::memory_order_acquire)) return absl::CancelledError("the database is being closed");
     if (progress) TAMIS_RETURN_IF_ERROR(progress(bytes));
-    limiter_.Acquire(bytes, stopping_);
-    // A flush that no thread is free for is run in between: writers wait for it, this compaction does not matter to them.
-    bool flush = false;
-    if (options_.background_threads != 0) {
-      MutexLock lock(mutex_);
-      flush = retry_at_micros_ <= environment_.clock->NowMicros() && TakeFlush();
-    }
-    if (flush) FlushOldest().IgnoreError();  // recorded
-    return absl::OkStatus();
+    return Breathe(bytes);
   };
   TAMIS_ASSIGN_OR_RETURN(MergeResult merged, RunMergeJob(merge));
   for (const auto& table : merged.tables) edit.added.emplace_back(plan.output_level, table->meta());
@@ -448,7 +466,7 @@ void DbImpl::BlockDamaged(const CompactionPlan& plan, const absl::Status& status
     if (++io_failures_ > kIoRetries) StopWrites(status);
     return;
   }
-  for (const auto& file : damaged) file->blocked = true;
+  for (const auto& file : damaged) file->marks().blocked = true;
   any_blocked_ = true;
   PropagateBlocked(*view_owner_->version);
 }
@@ -467,8 +485,9 @@ void DbImpl::PropagateBlocked(const Version& version) {
     // Below L0 the files of one level do not overlap; L0 goes from the oldest to the newest.
     for (auto it = files.rbegin(); it != files.rend(); ++it) {
       TableFile& file = **it;
-      file.blocked = file.blocked || overlaps(file.meta());
-      if (file.blocked) blocked.push_back(&file.meta());
+      bool& is_blocked = file.marks().blocked;
+      is_blocked = is_blocked || overlaps(file.meta());
+      if (is_blocked) blocked.push_back(&file.meta());
     }
   }
 }
@@ -519,7 +538,7 @@ absl::Status DbImpl::CompactLevels(std::optional<std::string_view> begin, std::o
           bool busy = false;
           if (level == 0 && l0_is_done(*view_owner_->version)) break;
           plan = PickManual(view_owner_->version->Shape(), options_.compaction, level, begin, end, &busy);
-          if (plan || !busy || compactions_running_ == 0) break;
+          if (plan || !busy || (compactions_running_ == 0 && rebuilds_running_ == 0)) break;
           background_done_.Wait(mutex_);
         }
         if (plan) MarkBusy(*plan, true);

@@ -114,6 +114,10 @@ absl::Status DB::WaitForBackgroundWork() {
   return Guarded([&] { return impl_->WaitForBackgroundWork(); });
 }
 
+absl::Status DB::RebuildFilters(const Progress& progress) {
+  return Guarded([&] { return impl_->RebuildFilters(progress); });
+}
+
 absl::Status DB::VerifyChecksums(const Progress& progress) const {
   return Guarded([&] { return impl_->VerifyChecksums(progress); });
 }

@@ -101,6 +101,7 @@ std::shared_ptr<const ReadView> DbImpl::SwapView(std::shared_ptr<const Version> 
   auto view = std::make_shared<ReadView>();
   view->memtable = memtable_;
   for (auto it = immutable_.rbegin(); it != immutable_.rend(); ++it) view->immutable.push_back(it->memtable);
+  filter_check_due_ = filter_check_due_ || version != nullptr;
   view->version = version != nullptr ? std::move(version) : view_owner_->version;
   view_.store(view.get(), std::memory_order_release);
   return std::exchange(view_owner_, std::move(view));
@@ -249,10 +250,9 @@ absl::Status DbImpl::VerifyChecksums(const Progress& progress) {
     for (const auto& file : level.files()) {
       const absl::StatusOr<const TableReader*> reader = file->Reader();
       TAMIS_RETURN_IF_ERROR(reader.status());
-      if (!(*reader)->filter_refusal().ok()) return (*reader)->filter_refusal();
-      const absl::Status verified = (*reader)->Verify(hash_seed_, [&](uint64_t done, uint64_t) {
-        return handle_->Usable() && (!progress || progress(before + done, total));
-      });
+      if (!file->filter_refusal().ok()) return file->filter_refusal();
+      const auto report = [&](uint64_t done, uint64_t) { return handle_->Usable() && (!progress || progress(before + done, total)); };
+      const absl::Status verified = (*reader)->Verify(hash_seed_, report, file->meta().filter_file ? &file->filter() : nullptr);
       if (absl::IsCancelled(verified)) TAMIS_RETURN_IF_ERROR(handle_->Check());  // not the caller's wish
       TAMIS_RETURN_IF_ERROR(verified);
       before += file->meta().size;
@@ -296,7 +296,7 @@ absl::Status DbImpl::WaitForBackgroundWork() {
     for (;;) {
       TAMIS_RETURN_IF_ERROR(background_error_);
       if (stopping_.load()) return absl::FailedPreconditionError("the database is being closed");
-      if (!flush_running_ && compactions_running_ == 0 && !WorkDue()) break;
+      if (!flush_running_ && compactions_running_ == 0 && rebuilds_running_ == 0 && !WorkDue()) break;
       TAMIS_RETURN_IF_ERROR(flush_failure_);
       TAMIS_RETURN_IF_ERROR(compaction_failure_);
       background_wake_.SignalAll();
@@ -315,6 +315,13 @@ absl::Status DbImpl::CompactRange(std::optional<std::string_view> begin, std::op
   if (begin && end && *begin >= *end) return absl::OkStatus();
   TAMIS_RETURN_IF_ERROR(Flush());
   return CompactLevels(begin, end, progress);
+}
+
+absl::Status DbImpl::RebuildFilters(const Progress& progress) {
+  Call call(this);
+  TAMIS_RETURN_IF_ERROR(call.status());
+  TAMIS_RETURN_IF_ERROR(WritableStatus());
+  return RebuildAllFilters(progress);
 }
 
 absl::Status DbImpl::Close() {

@@ -1,9 +1,9 @@
 // The database: owns the parts, holds the mutex that orders changes of the memtables and the tree, and forwards.
 //
-// Which thread does what: write_path.cc runs in the commit leader, background.cc in background threads (or, with background_threads =
-// 0, in the leader), db_impl.cc in callers. Lock order: commit queue, then VersionSet's install lock, then mutex_. Nothing is read,
-// written or freed under mutex_: views, versions and tables are released after it (their last reference may call back into the
-// database through ObsoleteFiles), and no epoch function is called under it.
+// Which thread does what: write_path.cc runs in the commit leader, background.cc and rebuild_filters.cc in background threads (or, with
+// background_threads = 0, in the leader), db_impl.cc in callers. Lock order: commit queue, then VersionSet's install lock, then mutex_.
+// Nothing is read, written or freed under mutex_: views, versions and tables are released after it (their last reference may call back
+// into the database through ObsoleteFiles), and no epoch function is called under it.
 #pragma once
 
 #include <array>
@@ -89,6 +89,7 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   absl::Status Flush();
   absl::Status CompactRange(std::optional<std::string_view> begin, std::optional<std::string_view> end, const Progress& progress);
   absl::Status WaitForBackgroundWork();
+  absl::Status RebuildFilters(const Progress& progress);
   absl::Status VerifyChecksums(const Progress& progress);
   // Counts bytes, or entries, of the tables in the range; see stats.cc.
   absl::StatusOr<uint64_t> Approximate(std::optional<std::string_view> begin, std::optional<std::string_view> end, bool count_entries);
@@ -151,6 +152,33 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   void RecordBackgroundError(const absl::Status& status);
   void DeleteObsolete();
   bool WorkDue() TAMIS_REQUIRES(mutex_);
+  // What a long job does about every MiB: ends when the database closes, keeps to the rate limit, runs a flush that no thread is free for.
+  absl::Status Breathe(uint64_t bytes);
+
+  // --- rebuild_filters.cc ---
+  struct LiveTable {
+    std::shared_ptr<TableFile> file;
+    uint32_t level = 0;
+    double wanted_bits = 0;  // filter bits per key that it would get if it were written now; 0: no filter
+  };
+  // Reports bytes of the table that are done; an error ends the rebuild with it.
+  using RebuildProgress = std::function<absl::Status(uint64_t table_bytes)>;
+  std::vector<LiveTable> LiveTables(const Version& version) const;
+  bool HasWantedFilter(const TableFile& file, double wanted_bits) const;
+  bool HasTooManyBits(const TableFile& file, double wanted_bits) const;
+  bool FilterCheckDue(CompactionLane lane) const TAMIS_REQUIRES(mutex_);
+  bool TakeFilterCheck(CompactionLane lane) TAMIS_REQUIRES(mutex_);  // true: the caller runs RebuildOneFilter
+  std::optional<LiveTable> TakeOverfull();  // a table with too many bits, marked busy
+  void RebuildOneFilter();
+  absl::Status RebuildAllFilters(const Progress& progress);
+  // True: the table is as given in the published version, nothing else is at work on it, and it is marked busy now.
+  bool TakeForRebuild(const LiveTable& table) TAMIS_REQUIRES(mutex_);
+  absl::Status RebuildByNumber(uint64_t number, const RebuildProgress& progress);
+  absl::Status RunRebuild(LiveTable table, const RebuildProgress& progress);
+  absl::StatusOr<uint64_t> RebuildFilter(const LiveTable& table, const RebuildProgress& progress);  // bytes written
+  absl::StatusOr<std::shared_ptr<TableFile>> OwnFilterIfWanted(const LiveTable& table) const;
+  absl::StatusOr<FilterBytes> BuildFilter(const LiveTable& table, const RebuildProgress& progress);
+  absl::StatusOr<std::shared_ptr<TableFile>> WriteFilterOf(const TableFile& file, const FilterBytes& bytes);
 
   // --- open.cc ---
   // Opens the readers of all tables, L0 first, with background_threads threads; waits for a second at most.
@@ -208,6 +236,8 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   std::array<double, kMaxLevels> filter_carry_ TAMIS_GUARDED_BY(mutex_){};  // FilterDivider, from job to job
   bool flush_running_ TAMIS_GUARDED_BY(mutex_) = false;
   uint32_t compactions_running_ TAMIS_GUARDED_BY(mutex_) = 0;
+  uint32_t rebuilds_running_ TAMIS_GUARDED_BY(mutex_) = 0;             // of filters
+  bool filter_check_due_ TAMIS_GUARDED_BY(mutex_) = false;             // the tree is new: a filter may have too many bits for its level
   bool log_wanted_ TAMIS_GUARDED_BY(mutex_) = false;                   // the leader asks for the next log ahead of rotation
   uint64_t retry_at_micros_ TAMIS_GUARDED_BY(mutex_) = 0;              // no job is started before, after a failure
   uint64_t retry_delay_micros_ TAMIS_GUARDED_BY(mutex_) = 0;
@@ -219,6 +249,8 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   uint64_t compactions_ TAMIS_GUARDED_BY(mutex_) = 0;
   uint64_t trivial_moves_ TAMIS_GUARDED_BY(mutex_) = 0;
   uint64_t flush_bytes_ TAMIS_GUARDED_BY(mutex_) = 0;
+  uint64_t filters_rebuilt_ TAMIS_GUARDED_BY(mutex_) = 0;
+  uint64_t filter_file_bytes_ TAMIS_GUARDED_BY(mutex_) = 0;            // written
   uint64_t background_errors_ TAMIS_GUARDED_BY(mutex_) = 0;
   uint32_t calls_ TAMIS_GUARDED_BY(mutex_) = 0;
   bool closing_ TAMIS_GUARDED_BY(mutex_) = false;

@@ -231,11 +231,13 @@ class Opener {
     opened_.obsolete = std::make_shared<ObsoleteFiles>([waker = waker_] {
       if (const std::shared_ptr<DbImpl> alive = waker->lock()) alive->WakeBackground();
     });
-    context->on_obsolete = [obsolete = opened_.obsolete](const TableMeta& meta) { obsolete->Add(TableName(meta.number), meta.size); };
-    context->on_loaded = [refused = opened_.filters_refused, logger = opened_.logger](const TableReader& reader) {
-      if (reader.filter_refusal().ok()) return;
+    context->on_obsolete = [obsolete = opened_.obsolete](const std::string& name, uint64_t bytes) { obsolete->Add(name, bytes); };
+    context->on_loaded = [refused = opened_.filters_refused, logger = opened_.logger](const TableFile& table) {
+      if (table.filter_refusal().ok()) return;
       refused->fetch_add(1, std::memory_order_relaxed);
-      if (logger) logger(LogLevel::kWarning, Concat(reader.path(), " is read without its filter: ", reader.filter_refusal().ToString()));
+      if (!logger) return;
+      const std::string_view instead = table.filter().has_filter() ? " is read with its own filter: " : " is read without its filter: ";
+      logger(LogLevel::kWarning, Concat(TableName(table.meta().number), instead, table.filter_refusal().ToString()));
     };
     opened_.context = std::move(context);
   }
@@ -311,11 +313,16 @@ class Opener {
     return absl::OkStatus();
   }
 
-  // Step 6. With `keep_tables` (the manifest's tail was dropped) tables that nobody lists may be what the lost edit listed: they stay.
+  // Step 6. With `keep_tables` (the manifest's tail was dropped) tables and filters that nobody lists may be what the lost edit listed:
+  // they stay.
   void RemoveOrphans(const std::vector<DirectoryEntry>& entries, const ManifestState& state, bool keep_tables) {
     std::set<uint64_t> tables;
+    std::set<uint64_t> filters;
     for (const auto& level : state.levels) {
-      for (const auto& [number, meta] : level) tables.insert(number);
+      for (const auto& [number, meta] : level) {
+        tables.insert(number);
+        if (meta.filter_file) filters.insert(meta.filter_file->number);
+      }
     }
     for (const DirectoryEntry& entry : entries) {
       const std::optional<FileName> name = ParseFileName(entry.name);
@@ -326,7 +333,7 @@ class Opener {
         case FileKind::kManifest: orphan = true; break;  // listed before the new one was made
         case FileKind::kTemporary: orphan = true; break;
         case FileKind::kTable: orphan = !keep_tables && tables.count(name->number) == 0; break;
-        case FileKind::kFilter: orphan = !keep_tables; break;
+        case FileKind::kFilter: orphan = !keep_tables && filters.count(name->number) == 0; break;
         case FileKind::kCurrent:
         case FileKind::kLock:
         case FileKind::kInfoLog: break;
@@ -364,14 +371,19 @@ class Opener {
                              return AddToMemtable(memtable.get(), first, count, operations);
                            }));
     // Last, since it takes longest and needs only what is open by now.
+    std::string filters_refused;
     for (const auto& level : tables_) {
-      for (const auto& file : level) TAMIS_RETURN_IF_ERROR(file->Reader().status());
+      for (const auto& file : level) {
+        TAMIS_RETURN_IF_ERROR(file->Reader().status());
+        if (file->meta().filter_file && !file->filter_refusal().ok()) filters_refused += file->filter_refusal().ToString() + " ";
+      }
     }
     opened_.last_sequence = replayed.last_sequence;
     opened_.recovery = replayed.stats;
-    stopped_short_.clear();
+    // A filter file that is missing has perhaps just been replaced: looked at again, too.
+    stopped_short_ = std::move(filters_refused);
     // (Bytes behind the end of the newest log are the record that the writer is just storing.)
-    if (replayed.later_logs_hold_records) stopped_short_ = Concat(replayed.stats.bytes_dropped, " ", replayed.stats.reason, " ");
+    if (replayed.later_logs_hold_records) stopped_short_ += Concat(replayed.stats.bytes_dropped, " ", replayed.stats.reason, " ");
     opened_.memtable = std::move(memtable);
     return Finish(std::move(state), nullptr);
   }
@@ -401,7 +413,7 @@ class Opener {
   std::shared_ptr<std::weak_ptr<DbImpl>> waker_;
   std::vector<std::shared_ptr<TableFile>> recovered_;
   std::vector<uint64_t> recovered_numbers_;
-  std::string stopped_short_;  // read-only: where the history ended, if a later log holds records
+  std::string stopped_short_;  // read-only: what must look the same twice to be believed: an early end, a filter file that is not good
   std::vector<std::vector<std::shared_ptr<TableFile>>> tables_;  // by level, of the state that is opened
   uint64_t next_number_ = 1;
 };
@@ -474,6 +486,7 @@ void DbImpl::LoadTables() {
       if (queue->done.fetch_add(1) + 1 != queue->files.size()) continue;
       versions_->Refresh([this](std::shared_ptr<const Version> version) { PublishVersion(std::move(version)); });
       MutexLock lock(mutex_);
+      background_wake_.SignalAll();  // filters can be compared with their targets now
       background_done_.SignalAll();
     }
   };

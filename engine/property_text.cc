@@ -79,7 +79,9 @@ std::string FilesText(const Version& version) {
     for (const auto& file : version.levels()[level].files()) {
       const TableMeta& meta = file->meta();
       text += Concat("L", level, " ", TableName(meta.number), " ", meta.size, " bytes, ", meta.entries, " entries, [",
-                     absl::CHexEscape(meta.smallest), " .. ", absl::CHexEscape(meta.largest), "]\n");
+                     absl::CHexEscape(meta.smallest), " .. ", absl::CHexEscape(meta.largest), "]");
+      if (meta.filter_file) text += Concat(", filter ", FilterName(meta.filter_file->number));
+      text += "\n";
     }
   }
   return text;

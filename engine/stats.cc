@@ -16,22 +16,21 @@ void AddTable(const TableFile& file, LevelStats* level, double* fpr_keys, uint64
   level->keys += meta.distinct_keys;
   level->deletes += meta.deletes;
   const TableReader* reader = file.LoadedReader();
-  const bool filtered = reader != nullptr && reader->filter().has_filter();
+  const bool filtered = reader != nullptr && file.filter().has_filter();
   if (!filtered) {
     ++level->files_without_filter;
     *fpr_keys += static_cast<double>(meta.distinct_keys);
   } else {
-    const FilterInfo info = reader->filter().Info();
+    const FilterInfo& info = file.filter_info();
     level->filter_bytes += info.size_bytes;
     *filtered_keys += meta.distinct_keys;
     *fpr_keys += info.predicted_fpr * static_cast<double>(meta.distinct_keys);
   }
-  if (reader != nullptr) *index_bytes += reader->ResidentBytes() - (filtered ? reader->filter().Info().size_bytes : 0);
+  if (reader != nullptr) *index_bytes += reader->ResidentBytes();
 }
 
 double FprOf(const TableFile& file) {
-  const TableReader* reader = file.LoadedReader();
-  return reader != nullptr && reader->filter().has_filter() ? reader->filter().Info().predicted_fpr : 1.0;
+  return file.LoadedReader() != nullptr ? file.filter_info().predicted_fpr : 1.0;
 }
 
 }  // namespace
@@ -49,7 +48,7 @@ absl::StatusOr<Stats> DbImpl::GetStats() {
     targets = ComputeLevelTargets(version.Shape(), options_.compaction);
     learned = FoldLookups();
     for (const LevelFiles& level : version.levels()) {
-      for (const auto& file : level.files()) stats.blocked_files += file->blocked ? 1 : 0;
+      for (const auto& file : level.files()) stats.blocked_files += file->marks().blocked ? 1 : 0;
     }
     for (size_t i = 0; i < version.levels().size(); ++i) {
       LevelStats level;
@@ -70,6 +69,8 @@ absl::StatusOr<Stats> DbImpl::GetStats() {
     stats.compactions = compactions_;
     stats.trivial_moves = trivial_moves_;
     stats.flush_bytes_written = flush_bytes_;
+    stats.filters_rebuilt = filters_rebuilt_;
+    stats.filter_bytes_written = filter_file_bytes_;
     stats.background_errors = background_errors_;
     if (!background_error_.ok()) stats.background_error = background_error_.ToString();
   }

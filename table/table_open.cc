@@ -42,8 +42,8 @@ absl::Status TableReader::Load(const TableOpenOptions& options) {
   TAMIS_RETURN_IF_ERROR(LoadProperties());
   TAMIS_RETURN_IF_ERROR(LoadIndex());
   slots_ = std::make_unique<BlockSlots>(options.cache, index_.count());
-  if (const MetaBlock* block = FindMeta(MetaBlockType::kKeyFilter); block != nullptr && options.load_filter) {
-    absl::StatusOr<LoadedFilter> filter = LoadFilter(*block);
+  if (options.load_filter) {
+    absl::StatusOr<LoadedFilter> filter = ReadOwnFilter();
     if (filter.ok()) {
       loaded_filter_ = *std::move(filter);
     } else if (filter.status().code() == absl::StatusCode::kResourceExhausted) {
@@ -104,7 +104,12 @@ absl::Status TableReader::LoadIndex() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<TableReader::LoadedFilter> TableReader::LoadFilter(const MetaBlock& block) const {
+absl::StatusOr<LoadedFilter> TableReader::ReadOwnFilter() const {
+  const MetaBlock* block = FindMeta(MetaBlockType::kKeyFilter);
+  return block != nullptr ? LoadFilter(*block) : LoadedFilter();
+}
+
+absl::StatusOr<LoadedFilter> TableReader::LoadFilter(const MetaBlock& block) const {
   if (block.handle.offset % kFilterAlignment != 0) {
     return AtBlock(source(), block.handle.offset, absl::DataLossError("filter block is not aligned"));
   }

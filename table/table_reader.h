@@ -52,6 +52,12 @@ struct TableLookup {
   bool block_read = false;        // from the file, not the cache
 };
 
+// A filter and the bytes that it points into.
+struct LoadedFilter {
+  AlignedBuffer bytes;  // 64-byte aligned, as FilterView wants it
+  FilterView view;      // kind none if there is no filter
+};
+
 class TableReader {
  public:
   static absl::StatusOr<std::shared_ptr<TableReader>> Open(std::shared_ptr<const RandomAccessFile> file, const TableOpenOptions& options);
@@ -64,17 +70,22 @@ class TableReader {
   // reads the file in pieces of up to 256 KiB, past the cache.
   std::unique_ptr<Cursor> NewCursor(const TableReadOptions& options, bool read_ahead = false) const;
 
-  const FilterView& filter() const { return loaded_filter_.view; }  // kind none if there is none or it was refused
+  // Kind none if there is none, it was refused, or TableOpenOptions::load_filter was false.
+  const FilterView& filter() const { return loaded_filter_.view; }
   const absl::Status& filter_refusal() const { return filter_refusal_; }
   const TableProperties& properties() const { return properties_; }
   const Footer& footer() const { return footer_; }
   const std::string& path() const;
   uint64_t ResidentBytes() const;  // index, filter, slots and properties in memory
+  // Reads the table's filter block anew, for a caller that keeps it (or not) by itself. Kind none if the table has none. ResourceExhausted
+  // (no descriptor or memory) says nothing of the filter; any other error is why it must not be used.
+  absl::StatusOr<LoadedFilter> ReadOwnFilter() const;
 
   // Reads every byte: all checksums, order of all keys, index against blocks, properties against entries, filter against every key
   // (no false negative), padding. The first fault is returned. `progress` (may be empty) gets (bytes done, bytes in all) and returns
-  // false to cancel (Cancelled).
-  absl::Status Verify(uint64_t hash_seed, const std::function<bool(uint64_t, uint64_t)>& progress) const;
+  // false to cancel (Cancelled). `other_filter` (may be null): a filter from elsewhere that must not deny any key of the table either.
+  absl::Status Verify(uint64_t hash_seed, const std::function<bool(uint64_t, uint64_t)>& progress,
+                      const FilterView* other_filter = nullptr) const;
 
   // Bytes of data blocks before the first entry at or after `user_key`, about; from the index alone.
   uint64_t ApproximateOffsetOf(std::string_view user_key) const;
@@ -82,10 +93,6 @@ class TableReader {
  private:
   friend class TableCursor;
   friend class TableVerifier;
-  struct LoadedFilter {
-    AlignedBuffer bytes;  // 64-byte aligned, as FilterView wants it
-    FilterView view;
-  };
 
   TableReader() = default;
   // Parts of Open.

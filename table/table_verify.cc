@@ -11,8 +11,9 @@ namespace tamis::internal {
 
 class TableVerifier {
  public:
-  TableVerifier(const TableReader& table, uint64_t hash_seed, const std::function<bool(uint64_t, uint64_t)>& progress)
-      : table_(table), source_(table.source()), hash_seed_(hash_seed), progress_(progress) {}
+  TableVerifier(const TableReader& table, uint64_t hash_seed, const std::function<bool(uint64_t, uint64_t)>& progress,
+                const FilterView* other_filter)
+      : table_(table), source_(table.source()), hash_seed_(hash_seed), progress_(progress), other_filter_(other_filter) {}
 
   absl::Status Run() {
     TAMIS_RETURN_IF_ERROR(CheckFooter());
@@ -47,8 +48,9 @@ class TableVerifier {
   const BlockSource source_;
   const uint64_t hash_seed_;
   const std::function<bool(uint64_t, uint64_t)>& progress_;
+  const FilterView* const other_filter_;
   uint64_t done_ = 0;
-  TableReader::LoadedFilter filter_;
+  LoadedFilter filter_;
   TableProperties found_;  // by counting
   std::string last_key_;
   SequenceNumber last_sequence_ = 0;
@@ -127,6 +129,10 @@ absl::Status TableVerifier::CheckEntry(uint64_t offset, const EntryView& entry) 
   if (entry.sequence == 0) return DamagedAt(offset, "entry of sequence 0");
   if (first || last_key_ != entry.key) {
     ++found_.distinct_keys;
+    if (other_filter_ != nullptr && other_filter_->has_filter() &&
+        !other_filter_->MayContain(KeyHash(entry.key, other_filter_->seed()))) {
+      return DamagedAt(offset, "a filter file denies a key of the table");
+    }
     if (filter_.view.has_filter() && !filter_.view.MayContain(KeyHash(entry.key, filter_.view.seed()))) {
       return DamagedAt(offset, "the filter denies a key of the table");
     }
@@ -181,8 +187,9 @@ absl::Status TableVerifier::CheckLayout() {
   return end == source_.end ? absl::OkStatus() : Damaged("bytes before the footer belong to nothing");
 }
 
-absl::Status TableReader::Verify(uint64_t hash_seed, const std::function<bool(uint64_t, uint64_t)>& progress) const {
-  return TableVerifier(*this, hash_seed, progress).Run();
+absl::Status TableReader::Verify(uint64_t hash_seed, const std::function<bool(uint64_t, uint64_t)>& progress,
+                                 const FilterView* other_filter) const {
+  return TableVerifier(*this, hash_seed, progress, other_filter).Run();
 }
 
 }  // namespace tamis::internal

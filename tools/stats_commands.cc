@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tools/command.h"
+#include "tools/progress.h"
 #include "tools/text_table.h"
 
 namespace tamis::tools {
@@ -97,6 +98,8 @@ Json StatsJson(const DB& db, const Stats& stats) {
               {"background_error", stats.background_error},
               {"blocked_files", stats.blocked_files},
               {"filters_refused", stats.filters_refused},
+              {"filters_rebuilt", stats.filters_rebuilt},
+              {"filter_bytes_written", stats.filter_bytes_written},
               {"stalls", StallsJson(stats.stalls)},
               {"recovery",
                {{"logs", stats.recovery.logs},
@@ -138,7 +141,40 @@ std::vector<std::string> FilterRow(const LevelStats& level) {
           absl::StrCat(level.files_without_filter)};
 }
 
-absl::Status RunFilters(const CommonArgs& args) {
+struct FiltersArgs : CommonArgs {
+  bool rebuild = false;
+  std::optional<double> bits_per_key;
+};
+
+absl::Status Rebuild(const FiltersArgs& args) {
+  Options options;
+  if (args.bits_per_key) options.filter.bits_per_key = *args.bits_per_key;
+  if (args.bits_per_key == 0.0) options.filter.kind = FilterKind::kNone;
+  auto db = OpenForWriting(options, args.database, /*create=*/false);
+  if (!db.ok()) return db.status();
+  absl::Status rebuilt;
+  {
+    ProgressReport report("rebuilding filters", "bytes");
+    rebuilt = (*db)->RebuildFilters([&report](uint64_t done, uint64_t total) {
+      report.Update(done, total);
+      return true;
+    });
+  }
+  if (!rebuilt.ok()) return rebuilt;
+  auto stats = (*db)->GetStats();
+  if (!stats.ok()) return stats.status();
+  if (!args.json) {
+    std::printf("rebuilt the filters of %llu tables: %.2f MiB written\n\n", static_cast<unsigned long long>(stats->filters_rebuilt),
+                static_cast<double>(stats->filter_bytes_written) / (1 << 20));
+  }
+  return (*db)->Close();
+}
+
+absl::Status RunFilters(const FiltersArgs& args) {
+  if (args.bits_per_key && !args.rebuild) return absl::InvalidArgumentError("--bits-per-key needs --rebuild");
+  if (args.rebuild) {
+    if (absl::Status s = Rebuild(args); !s.ok()) return s;
+  }
   auto db = OpenForReading(args.database);
   if (!db.ok()) return db.status();
   auto stats = (*db)->GetStats();
@@ -161,7 +197,7 @@ absl::Status RunFilters(const CommonArgs& args) {
   std::printf("\nfilters in memory: %.2f MiB; a lookup of an absent key reads %.4f blocks for nothing (predicted)\n",
               static_cast<double>(stats->filter_bytes) / (1 << 20), stats->predicted_wasted_reads);
   if (stats->filters_refused > 0) {
-    std::printf("%llu tables are read without their filter, which was refused: see tamis verify\n",
+    std::printf("%llu filters are not used, because they are damaged, missing or unknown: see tamis verify\n",
                 static_cast<unsigned long long>(stats->filters_refused));
   }
   return absl::OkStatus();
@@ -177,10 +213,13 @@ void RegisterStatsCommands(CLI::App* app, int* exit_code) {
   AddJson(stats, stats_args.get());
   stats->callback([stats_args, exit_code] { *exit_code = Report(RunStats(*stats_args)); });
 
-  auto filters_args = std::make_shared<CommonArgs>();
+  auto filters_args = std::make_shared<FiltersArgs>();
   CLI::App* filters = app->add_subcommand("filters", "Prints the filters of each level: memory, bits per key, false-positive rates");
   AddDatabase(filters, filters_args.get());
   AddJson(filters, filters_args.get());
+  filters->add_flag("--rebuild", filters_args->rebuild,
+                    "First give each table the filter that it would get if it were written now, without rewriting it");
+  filters->add_option("--bits-per-key", filters_args->bits_per_key, "With --rebuild: 2 to 24, or 0 for no filters (default 10)");
   filters->callback([filters_args, exit_code] { *exit_code = Report(RunFilters(*filters_args)); });
 }
 

@@ -21,6 +21,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/version/file_names.h"
+#include "engine/version/filter_file.h"
 #include "engine/version/manifest.h"
 #include "engine/write/batch_format.h"
 #include "table/table_reader.h"
@@ -49,6 +50,7 @@ struct Findings {
   uint64_t tables = 0;
   uint64_t table_bytes = 0;
   uint64_t entries = 0;
+  uint64_t filter_files = 0;
   uint64_t logs = 0;
   uint64_t log_records = 0;
   // What told that the files are still the ones that were listed.
@@ -109,7 +111,8 @@ class Verifier {
   void CheckBatch(const std::string& name, const in::LogRecord& record);
   void CheckTable(const in::TableMeta& meta);
   void CheckTableAgainstMeta(const std::string& name, const in::TableMeta& meta, const in::TableProperties& properties);
-  void CheckFilterFile(const in::TableMeta& meta);
+  // The filter of a table's filter file; kind none, and a fault, if it is not good.
+  in::LoadedFilter CheckFilterFile(const in::TableMeta& meta);
 
   struct Stop {
     uint64_t log = 0;
@@ -204,15 +207,12 @@ void Verifier::CheckTable(const in::TableMeta& meta) {
   if (!reader.ok()) return AddStatus(name, reader.status());
   if (!(*reader)->filter_refusal().ok()) Add(name, std::nullopt, absl::StrCat("filter refused: ", Text((*reader)->filter_refusal())));
   CheckTableAgainstMeta(name, meta, (*reader)->properties());
-  if (meta.filter_file) CheckFilterFile(meta);
-  if (absl::Status s = (*reader)->Verify(manifest_.state.identity.hash_seed,
-                                         [&](uint64_t done, uint64_t) {
-                                           progress_->Update(before + done, total_bytes_);
-                                           return true;
-                                         });
-      !s.ok()) {
-    AddStatus(name, s);
-  }
+  const in::LoadedFilter filter = meta.filter_file ? CheckFilterFile(meta) : in::LoadedFilter();
+  const auto report = [&](uint64_t done, uint64_t) {
+    progress_->Update(before + done, total_bytes_);
+    return true;
+  };
+  if (absl::Status s = (*reader)->Verify(manifest_.state.identity.hash_seed, report, &filter.view); !s.ok()) AddStatus(name, s);
   ++findings_.tables;
   findings_.table_bytes += meta.size;
   findings_.entries += meta.entries;
@@ -235,20 +235,22 @@ void Verifier::CheckTableAgainstMeta(const std::string& name, const in::TableMet
   }
 }
 
-void Verifier::CheckFilterFile(const in::TableMeta& meta) {
+in::LoadedFilter Verifier::CheckFilterFile(const in::TableMeta& meta) {
   const std::string name = in::FilterName(meta.filter_file->number);
-  const std::optional<uint64_t> size = SizeOf(name);
-  if (!size) return;
-  if (*size != meta.filter_file->size) {
-    return Add(name, std::nullopt, absl::StrCat("has ", *size, " bytes; the manifest says ", meta.filter_file->size));
-  }
+  if (!SizeOf(name)) return {};
   auto file = directory_.OpenRandomAccess(name);
-  if (!file.ok()) return AddStatus(name, file.status());
-  in::AlignedBuffer bytes(static_cast<size_t>(*size));
-  if (absl::Status s = (*file)->Read(0, absl::MakeSpan(bytes.data(), bytes.size())); !s.ok()) return AddStatus(name, s);
-  if (in::Checksum64(bytes.view()) != meta.filter_file->checksum) return Add(name, 0, "the checksum differs from the manifest's");
-  auto filter = FilterView::Open(bytes.view(), FilterExpectations{true, meta.id});
-  if (!filter.ok()) AddStatus(name, filter.status());
+  absl::StatusOr<in::LoadedFilter> filter = file.ok() ? in::ReadFilterFile(**file, *meta.filter_file, meta.id) : file.status();
+  if (!filter.ok()) {
+    AddStatus(name, filter.status());
+    return {};
+  }
+  const FilterInfo info = filter->view.Info();
+  if (info.seed != manifest_.state.identity.hash_seed) Add(name, 0, "is of another hash seed than the database");
+  if (info.keys != meta.distinct_keys) {
+    Add(name, 0, absl::StrCat("holds ", info.keys, " keys; the manifest says ", meta.distinct_keys, " of the table"));
+  }
+  ++findings_.filter_files;
+  return *std::move(filter);
 }
 
 // Runs until what was checked is what is there, or patience ends.
@@ -286,6 +288,7 @@ void PrintJson(const Findings& findings) {
                   {"tables", findings.tables},
                   {"table_bytes", findings.table_bytes},
                   {"entries", findings.entries},
+                  {"filter_files", findings.filter_files},
                   {"logs", findings.logs},
                   {"log_records", findings.log_records},
                   {"faults", faults},

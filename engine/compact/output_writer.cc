@@ -82,7 +82,7 @@ absl::Status OutputWriter::CloseFile() {
   // Reads footer, index and filter back.
   const absl::StatusOr<const TableReader*> reader = table->Reader();
   TAMIS_RETURN_IF_ERROR(reader.status());
-  if (!(*reader)->filter_refusal().ok()) return Annotate((*reader)->filter_refusal(), "a filter just written");
+  if (!table->filter_refusal().ok()) return Annotate(table->filter_refusal(), "a filter just written");
   if ((*reader)->properties().entries != table->meta().entries) {
     return absl::DataLossError(Concat((*reader)->path(), ": the number of entries read back differs from what was written"));
   }

@@ -31,8 +31,8 @@ LevelFiles::LevelFiles(std::vector<std::shared_ptr<TableFile>> files, uint64_t h
     smallest_.push_back(LoadBigPrefix(std::string_view(meta.smallest).substr(common_prefix_.size())));
     const TableReader* reader = file->LoadedReader();
     readers_.push_back(reader);
-    const bool usable = reader != nullptr && reader->filter().has_filter() && reader->filter().seed() == hash_seed;
-    filters_.push_back(usable ? reader->filter() : FilterView());
+    const bool usable = reader != nullptr && file->filter().has_filter() && file->filter_info().seed == hash_seed;
+    filters_.push_back(usable ? file->filter() : FilterView());
     bytes_ += meta.size;
   }
   if (std::is_sorted(largest_.begin(), largest_.end())) {
@@ -93,7 +93,7 @@ TreeShape Version::Shape() const {
   TreeShape shape(levels_.size());
   for (size_t level = 0; level < levels_.size(); ++level) {
     for (const auto& file : levels_[level].files()) {
-      shape[level].push_back({.meta = &file->meta(), .busy = file->busy, .blocked = file->blocked});
+      shape[level].push_back({.meta = &file->meta(), .busy = file->marks().busy, .blocked = file->marks().blocked});
     }
   }
   return shape;

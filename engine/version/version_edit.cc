@@ -37,7 +37,9 @@ enum TableField : uint32_t {
   kKeyspace = 9,
   kSequenceOverride = 10,
   kBoundFlags = 11,
+  kOwnFilterUnused = 12,  // optional
 };
+constexpr uint32_t kOwnFilterUnusedTag = kOwnFilterUnused * 2;
 constexpr uint32_t kTableFieldsRequired = (1u << kNumber) | (1u << kTableId) | (1u << kFileSize) | (1u << kSmallestKey) |
                                           (1u << kLargestKey) | (1u << kSequences) | (1u << kCounts);
 
@@ -80,6 +82,10 @@ std::string EncodeTable(uint32_t level, const TableMeta& table) {
     std::string filter = Varints(table.filter_file->number, table.filter_file->size);
     PutFixed64(&filter, table.filter_file->checksum);
     PutField(&bytes, kFilterFile, filter);
+  }
+  if (table.own_filter_unused) {
+    PutVarint32(&bytes, kOwnFilterUnusedTag);
+    PutLengthPrefixed(&bytes, {});
   }
   PutUnknown(&bytes, table.unknown);
   return bytes;
@@ -197,6 +203,11 @@ absl::Status ReadTable(std::string_view bytes, std::vector<std::pair<uint32_t, T
     std::string_view field;
     if (!from.Varint32(&tag) || !from.LengthPrefixed(&field)) return Malformed("a table field runs over its end");
     const uint32_t number = tag / 2;
+    if (tag == kOwnFilterUnusedTag) {
+      if (table.own_filter_unused || !field.empty()) return Malformed(Concat("table field ", number));
+      table.own_filter_unused = true;
+      continue;
+    }
     if (tag % 2 == 0 || number == 0 || number > kBoundFlags) {
       TAMIS_RETURN_IF_ERROR(ReadUnknown("table", tag, field, kBoundFlags, &table.unknown));
       continue;
@@ -321,6 +332,7 @@ std::string TableText(uint32_t level, const TableMeta& table) {
     text += Concat(" filter ", table.filter_file->number, " size ", table.filter_file->size, " checksum ",
                    absl::StrCat(absl::Hex(table.filter_file->checksum, absl::kZeroPad16)));
   }
+  if (table.own_filter_unused) text += " own filter unused";
   for (const auto& [tag, bytes] : table.unknown) text += Concat(" unknown field ", tag / 2, ": ", Hex(bytes));
   text += "\n";
   return text;

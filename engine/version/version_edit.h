@@ -27,6 +27,8 @@
 //      8 filter file: number varint64, size varint64, checksum u64 (absent: the table's own filter)
 //      9 keyspace varint32 (absent: 0; another value is Unimplemented)   10 sequence override varint64 (reserved: Unimplemented)
 //      11 bound flags varint32: bit 0 largest key is exclusive (reserved: Unimplemented if set)
+//      12 optional (no must-understand bit): own filter unused, no bytes. The table is read without filter although it has a filter
+//         block: its filter was rebuilt when none was wanted. Who does not know the field uses the block, and answers the same.
 //   Unknown optional table fields are kept with the table.
 //
 // Record head (log_format.h): first sequence = ordinal of the edit in its manifest, from 1; count = 1.
@@ -73,6 +75,7 @@ struct TableMeta {
   uint64_t deletes = 0;
   uint64_t distinct_keys = 0;
   std::optional<FilterFileMeta> filter_file;
+  bool own_filter_unused = false;  // without a filter_file: no filter at all
   UnknownFields unknown;
 };
 

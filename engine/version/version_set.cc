@@ -90,6 +90,7 @@ std::shared_ptr<const Version> VersionSet::current() const {
 absl::Status VersionSet::Install(VersionEdit edit, absl::Span<const std::shared_ptr<TableFile>> tables,
                                  const std::function<void(std::shared_ptr<const Version>)>& publish) {
   std::vector<std::shared_ptr<TableFile>> dropped;
+  std::vector<std::shared_ptr<TableFile>> replaced;  // the table stays, with another filter
   std::shared_ptr<const Version> previous;  // released after the lock
   {
     MutexLock install(install_mutex_);
@@ -102,6 +103,7 @@ absl::Status VersionSet::Install(VersionEdit edit, absl::Span<const std::shared_
     // All that needs memory comes before the edit is durable: from then on state and version must follow it.
     std::shared_ptr<const Version> version = BuildVersion(edit, tables);
     dropped.reserve(edit.dropped.size());
+    replaced.reserve(tables.size());
     TAMIS_RETURN_IF_ERROR(Append(edit, next));
     {
       MutexLock lock(current_mutex_);
@@ -109,8 +111,10 @@ absl::Status VersionSet::Install(VersionEdit edit, absl::Span<const std::shared_
     }
     for (const auto& drop : edit.dropped) {
       const uint64_t number = drop.second;
-      const bool moved = std::any_of(edit.added.begin(), edit.added.end(), [&](const auto& a) { return a.second.number == number; });
-      if (!moved) dropped.push_back(previous->FindByNumber(number));
+      const bool stays = std::any_of(edit.added.begin(), edit.added.end(), [&](const auto& a) { return a.second.number == number; });
+      const bool anew = std::any_of(tables.begin(), tables.end(), [&](const auto& table) { return table->meta().number == number; });
+      if (!stays) dropped.push_back(previous->FindByNumber(number));
+      if (stays && anew) replaced.push_back(previous->FindByNumber(number));
     }
     state_ = std::move(next);
     try {
@@ -121,6 +125,7 @@ absl::Status VersionSet::Install(VersionEdit edit, absl::Span<const std::shared_
     }
   }
   for (const auto& file : dropped) file->MarkObsolete();
+  for (const auto& file : replaced) file->MarkFilterObsolete();
   return absl::OkStatus();
 }
 

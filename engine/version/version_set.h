@@ -34,10 +34,11 @@ class VersionSet {
 
   std::shared_ptr<const Version> current() const;
 
-  // Makes `edit` durable, then current. `tables`: objects for the tables that the edit adds anew (moved ones are taken from the current
-  // version). `publish` is called with the new version before Install returns and before another Install begins; files that the edit
-  // drops become obsolete only after that. ResourceExhausted: nothing changed, may be tried again. Any other error: what the disk holds is not
-  // known, every later Install fails, nothing is deleted any more.
+  // Makes `edit` durable, then current. `tables`: objects for the tables that the edit adds anew or with another filter
+  // (TableFile::WithFilter); moved ones are taken from the current version. `publish` is called with the new version before Install
+  // returns and before another Install begins; files that the edit drops, filter files included, become obsolete only after that.
+  // ResourceExhausted: nothing changed, may be tried again. Any other error: what the disk holds is not known, every later Install fails,
+  // nothing is deleted any more.
   absl::Status Install(VersionEdit edit, absl::Span<const std::shared_ptr<TableFile>> tables,
                        const std::function<void(std::shared_ptr<const Version>)>& publish);
 

@@ -2,6 +2,7 @@
 // when one of them fails.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <set>
 
@@ -20,6 +21,7 @@ using Kind = FileOperation::Kind;
 
 bool IsLog(const FileOperation& operation) { return operation.name.ends_with(".log"); }
 bool IsTable(const FileOperation& operation) { return operation.name.ends_with(".table"); }
+bool IsFilter(const FileOperation& operation) { return operation.name.ends_with(".filter"); }
 bool IsManifest(const FileOperation& operation) { return operation.name.starts_with("MANIFEST"); }
 
 // A fragment header and a record head: 8 bytes, three small varints and the offset.
@@ -56,11 +58,13 @@ class DurabilityOrderTest : public ::testing::Test {
 void CheckJournal(const std::vector<FileOperation>& journal) {
   std::set<std::string> not_synced;  // files written since their last sync
   bool directory_stale = false;      // names made or renamed since the last sync of the directory
+  bool filter_unlisted = false;      // a filter file made since the last sync of the directory
   bool manifest_stale = false;       // manifest written but not synced
   for (const FileOperation& operation : journal) {
     switch (operation.kind) {
       case Kind::kCreate:
-        if (IsTable(operation) || IsLog(operation) || IsManifest(operation)) directory_stale = true;
+        if (IsTable(operation) || IsFilter(operation) || IsLog(operation) || IsManifest(operation)) directory_stale = true;
+        if (IsFilter(operation)) filter_unlisted = true;
         break;
       case Kind::kAppend:
       case Kind::kWrite:
@@ -68,7 +72,10 @@ void CheckJournal(const std::vector<FileOperation>& journal) {
         if (IsManifest(operation) && operation.bytes <= kMostProofBytes) break;
         not_synced.insert(operation.name);
         if (IsManifest(operation)) {
-          for (const std::string& name : not_synced) EXPECT_FALSE(name.ends_with(".table")) << name << " is listed before it is durable";
+          for (const std::string& name : not_synced) {
+            EXPECT_FALSE(name.ends_with(".table") || name.ends_with(".filter")) << name << " is listed before it is durable";
+          }
+          EXPECT_FALSE(filter_unlisted) << "a filter file is listed before its name is durable";
           manifest_stale = true;
         }
         break;
@@ -78,6 +85,7 @@ void CheckJournal(const std::vector<FileOperation>& journal) {
         break;
       case Kind::kSyncDirectory:
         directory_stale = false;
+        filter_unlisted = false;
         break;
       case Kind::kRename:
         if (operation.new_name != "CURRENT") break;
@@ -87,7 +95,7 @@ void CheckJournal(const std::vector<FileOperation>& journal) {
         directory_stale = true;
         break;
       case Kind::kRemove:
-        if (!IsTable(operation) && !IsLog(operation) && !IsManifest(operation)) break;
+        if (!IsTable(operation) && !IsFilter(operation) && !IsLog(operation) && !IsManifest(operation)) break;
         EXPECT_FALSE(manifest_stale) << operation.name << " is removed before the edit that drops it is durable";
         break;
       default:
@@ -103,9 +111,17 @@ TEST_F(DurabilityOrderTest, ALongLifeKeepsTheOrder) {
   ASSERT_OK(db_->Close());
   Open();
   ASSERT_OK(db_->Put("after", "reopen"));
+  // Filter files are made, replaced and dropped again.
+  for (const double bits : {16.0, 20.0, 10.0}) {
+    options_.filter.bits_per_key = bits;
+    Open();
+    ASSERT_OK(db_->RebuildFilters());
+    ASSERT_OK(db_->WaitForBackgroundWork());
+  }
   db_.reset();
   const std::vector<FileOperation> journal = files_.journal();
   EXPECT_GT(journal.size(), 1000u);
+  EXPECT_GT(std::count_if(journal.begin(), journal.end(), [](const auto& o) { return o.kind == Kind::kRemove && IsFilter(o); }), 1);
   CheckJournal(journal);
 }
 

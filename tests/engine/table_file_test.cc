@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "engine/version/file_names.h"
+#include "engine/version/filter_file.h"
 #include "table/table_builder.h"
 #include "tests/engine/version_test_util.h"
 
@@ -17,8 +18,8 @@ class TableFileTest : public VersionTest {
   TableFileTest() {
     context_->directory = directory_;
     context_->descriptors = std::make_shared<DescriptorCache>(directory_, 8);
-    context_->on_loaded = [this](const TableReader&) { ++loads_; };
-    context_->on_obsolete = [this](const TableMeta& meta) { obsolete_.push_back(meta.number); };
+    context_->on_loaded = [this](const TableFile&) { ++loads_; };
+    context_->on_obsolete = [this](const std::string& name, uint64_t) { obsolete_.push_back(name); };
   }
   TableMeta Build(uint64_t number) {
     TableBuildOptions options;
@@ -41,7 +42,7 @@ class TableFileTest : public VersionTest {
 
   const std::shared_ptr<TableFileContext> context_ = std::make_shared<TableFileContext>();
   std::atomic<int> loads_{0};
-  std::vector<uint64_t> obsolete_;
+  std::vector<std::string> obsolete_;
 };
 
 TEST_F(TableFileTest, OpensOnceForAllCallers) {
@@ -91,12 +92,49 @@ TEST_F(TableFileTest, AnotherTableOrSizeIsDataLoss) {
   EXPECT_EQ(loads_, 1);
 }
 
-TEST_F(TableFileTest, ATableWithAFilterFileIsReadWithItsOwnFilter) {
+TEST_F(TableFileTest, AnotherFilterOfTheSameTableSharesAllElse) {
+  context_->kept_bytes = std::make_shared<std::atomic<uint64_t>>(0);
+  auto own = std::make_shared<TableFile>(Build(1), context_);
+  ASSERT_OK_AND_ASSIGN(const TableReader* reader, own->Reader());
+  EXPECT_TRUE(own->filter().has_filter());
+  auto builder = FilterBuilder::Create({.bits_per_key = 20, .owner = own->meta().id});
+  ASSERT_OK(builder);
+  (*builder)->AddHash(1);
+  auto bytes = (*builder)->Finish();
+  ASSERT_OK(bytes);
+  ASSERT_OK_AND_ASSIGN(const FilterFileMeta made, WriteFilterFile(directory_.get(), 9, bytes->view()));
+  std::shared_ptr<TableFile> with_file = own->WithFilter(made, false);
+  std::shared_ptr<TableFile> without = own->WithFilter(std::nullopt, true);
+  directory_->opened = 0;
+  ASSERT_OK_AND_ASSIGN(const TableReader* same, with_file->Reader());
+  EXPECT_EQ(same, reader);
+  EXPECT_EQ(with_file->filter_info().keys, 1u);
+  ASSERT_OK(without->Reader());
+  EXPECT_FALSE(without->filter().has_filter());
+  EXPECT_OK(without->filter_refusal());
+  EXPECT_EQ(directory_->opened, 1) << "the filter file";
+  own->marks().busy = true;
+  EXPECT_TRUE(with_file->marks().busy && without->marks().busy);
+  // The file of a replaced filter goes with its last user; the table only with the last of all.
+  with_file->MarkFilterObsolete();
+  EXPECT_EQ(*context_->kept_bytes, made.size);
+  without->MarkObsolete();
+  without.reset();
+  EXPECT_TRUE(obsolete_.empty());
+  with_file.reset();
+  EXPECT_EQ(obsolete_, (std::vector<std::string>{"000009.filter"}));
+  own.reset();
+  EXPECT_EQ(obsolete_, (std::vector<std::string>{"000009.filter", "000001.table"}));
+  EXPECT_EQ(*context_->kept_bytes, 0u);
+}
+
+TEST_F(TableFileTest, ATableWithABadFilterFileIsReadWithItsOwnFilter) {
   TableMeta meta = Build(1);
   meta.filter_file = FilterFileMeta{9, 100, 1};
   const TableFile table(meta, context_);
   ASSERT_OK_AND_ASSIGN(const TableReader* reader, table.Reader());
-  EXPECT_OK(reader->filter_refusal());
+  EXPECT_CODE(table.filter_refusal(), Code::kDataLoss);
+  EXPECT_EQ(table.filter_info().keys, reader->properties().distinct_keys);
 }
 
 TEST_F(TableFileTest, IsReportedObsoleteOnceByTheLastReferenceAndOnlyIfMarked) {
@@ -113,14 +151,14 @@ TEST_F(TableFileTest, IsReportedObsoleteOnceByTheLastReferenceAndOnlyIfMarked) {
   EXPECT_TRUE(obsolete_.empty());
   EXPECT_EQ(context_->descriptors->open_descriptors(), 1u);
   uint32_t descriptors_then = 99;
-  context_->on_obsolete = [&](const TableMeta& meta) {
-    obsolete_.push_back(meta.number);
+  context_->on_obsolete = [&](const std::string& name, uint64_t) {
+    obsolete_.push_back(name);
     descriptors_then = context_->descriptors->open_descriptors();
   };
   other.reset();
   EXPECT_EQ(descriptors_then, 0u);  // closed before it is deleted
   never_opened.reset();
-  EXPECT_EQ(obsolete_, (std::vector<uint64_t>{2, 3}));
+  EXPECT_EQ(obsolete_, (std::vector<std::string>{"000002.table", "000003.table"}));
 }
 
 TEST_F(TableFileTest, AKeptDescriptorReadsATableThatWasDeleted) {

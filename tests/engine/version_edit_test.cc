@@ -145,6 +145,18 @@ TEST(VersionEdit, SurvivesMutations) {
   }
 }
 
+TEST(VersionEdit, TheMarkOfAnUnusedOwnFilterIsKeptAndOptional) {
+  VersionEdit edit;
+  TableMeta table = Table(5);
+  table.own_filter_unused = true;
+  edit.added.emplace_back(1, table);
+  ASSERT_OK_AND_ASSIGN(const VersionEdit decoded, VersionEdit::Decode(edit.Encode()));
+  EXPECT_TRUE(decoded.added[0].second.own_filter_unused);
+  EXPECT_TRUE(decoded.added[0].second.unknown.empty());
+  EXPECT_NE(decoded.DebugString().find("own filter unused"), std::string::npos);
+  EXPECT_EQ(decoded.Encode(), edit.Encode());
+}
+
 TEST(VersionEdit, UnknownFieldsThatMustBeUnderstoodAreUnimplementedWithTheirNumber) {
   const auto edit = VersionEdit::Decode(Known(10, "x"));
   EXPECT_CODE(edit, Code::kUnimplemented);

@@ -69,6 +69,7 @@ Options SmallOptions(uint32_t threads) {
 }
 
 struct Progress {
+  std::atomic<uint64_t> opens;                         // by all children
   std::atomic<bool> writing;                           // the child has opened the database
   std::array<std::atomic<uint64_t>, kWriters> issued;  // the newest batch whose Write was called
   std::array<std::atomic<uint64_t>, kWriters> acknowledged;
@@ -85,8 +86,13 @@ class Child {
 
   [[noreturn]] void Run() {
     for (;;) {
-      absl::StatusOr<std::unique_ptr<DB>> db = DB::Open(SmallOptions(2), path_);
+      // Other bits each time, so that filters are rebuilt by themselves and on request.
+      constexpr std::array<double, 4> kBits = {6, 10, 14, 20};
+      Options options = SmallOptions(2);
+      options.filter.bits_per_key = kBits[progress_->opens++ % kBits.size()];
+      absl::StatusOr<std::unique_ptr<DB>> db = DB::Open(options, path_);
       Require(db.status(), "open");
+      Require((*db)->RebuildFilters(), "rebuild filters");
       std::vector<std::thread> threads;
       for (size_t writer = 0; writer < kWriters; ++writer) threads.emplace_back([&, writer] { WriteBatches(**db, writer); });
       progress_->writing = true;
@@ -124,6 +130,7 @@ class Child {
       Require(db.Write({.sync = random.OneIn(50)}, writes), "write");
       progress_->acknowledged[writer] = batch;
       if (random.OneIn(1000)) Require(db.Flush(), "flush");
+      if (random.OneIn(500)) Require(db.RebuildFilters(), "rebuild filters");
       if (random.OneIn(3000)) Require(db.CompactRange(std::nullopt, std::nullopt), "compact");
     }
   }
@@ -195,6 +202,12 @@ class KillTest : public ::testing::Test {
     }
   }
 
+  static size_t FiltersListed(std::string_view listed) {
+    size_t count = 0;
+    for (size_t at = 0; (at = listed.find(".filter", at)) != listed.npos; ++at) ++count;
+    return count;
+  }
+  size_t FiltersOnDisk() const { return testing_support::FilesOfKind(path_, FileKind::kFilter).size(); }
   size_t TablesOnDisk() const { return testing_support::FilesOfKind(path_, FileKind::kTable).size(); }
 
   // The tables that the database lists and one of each of the others, nothing else.
@@ -207,16 +220,17 @@ class KillTest : public ::testing::Test {
       const std::optional<internal::FileName> parsed = internal::ParseFileName(name);
       ASSERT_TRUE(parsed) << "foreign file " << name;
       ++counts[parsed->kind];
-      if (parsed->kind != FileKind::kTable) continue;
-      table_bytes += entry.file_size();
-      EXPECT_NE(listed.find(" " + name + " "), std::string::npos) << "orphan " << name << "; the database lists\n" << listed;
+      if (parsed->kind != FileKind::kTable && parsed->kind != FileKind::kFilter) continue;
+      if (parsed->kind == FileKind::kTable) table_bytes += entry.file_size();
+      if (parsed->kind == FileKind::kFilter) ++filter_files_seen_;
+      EXPECT_NE(listed.find(" " + name), std::string::npos) << "orphan " << name << "; the database lists\n" << listed;
     }
     EXPECT_EQ(counts[FileKind::kTable], static_cast<uint64_t>(std::count(listed.begin(), listed.end(), '\n')));
     EXPECT_EQ(counts[FileKind::kCurrent], 1u);
     EXPECT_EQ(counts[FileKind::kLock], 1u);
     EXPECT_EQ(counts[FileKind::kManifest], 1u);
     EXPECT_EQ(counts[FileKind::kLog], 1u);
-    EXPECT_EQ(counts[FileKind::kFilter], 0u);
+    EXPECT_EQ(counts[FileKind::kFilter], FiltersListed(listed));
     EXPECT_EQ(counts[FileKind::kTemporary], 0u);
     EXPECT_LE(counts[FileKind::kInfoLog], 2u);
     // The tables of a tree that was just opened: at most about the contents twice, and an L0 of flushed memtables (here 12 at most).
@@ -236,11 +250,12 @@ class KillTest : public ::testing::Test {
     if (!inline_work) {
       ASSERT_OK(db.WaitForBackgroundWork());
       // The inputs of the last compaction go when the thread that ran it lets go of them, which may be a moment later.
-      const auto listed = [&] {
+      const auto settled = [&] {
         const std::string files = db.GetProperty("tamis.files").value_or("");
-        return static_cast<size_t>(std::count(files.begin(), files.end(), '\n'));
+        return TablesOnDisk() == static_cast<size_t>(std::count(files.begin(), files.end(), '\n')) &&
+               FiltersOnDisk() == FiltersListed(files);
       };
-      for (int tries = 0; tries < 2000 && TablesOnDisk() != listed(); ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      for (int tries = 0; tries < 2000 && !settled(); ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     CheckFiles(db);
     AdvanceModel(db);
@@ -265,6 +280,7 @@ class KillTest : public ::testing::Test {
   uint64_t checked_ = 0;
   uint64_t records_recovered_ = 0;
   uint64_t in_flight_found_ = 0;
+  uint64_t filter_files_seen_ = 0;
 };
 
 TEST_F(KillTest, LosesNothingAcknowledgedAndSplitsNoBatch) {
@@ -284,6 +300,7 @@ TEST_F(KillTest, LosesNothingAcknowledgedAndSplitsNoBatch) {
   // That the test tests: batches went in, and most opens had something to recover.
   EXPECT_GT(applied_[0] + applied_[1], rounds * 20);
   EXPECT_GT(records_recovered_, checked_);
+  EXPECT_GT(filter_files_seen_, 0u);
 }
 
 }  // namespace

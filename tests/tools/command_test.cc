@@ -193,6 +193,30 @@ TEST_F(CommandTest, EveryFlippedByteOfATableIsFoundByVerify) {
   EXPECT_EQ(Tamis("verify " + Db() + " >/dev/null").exit_code, 0);
 }
 
+TEST_F(CommandTest, FiltersAreRebuiltIntoFilesThatVerifyChecks) {
+  std::string tsv;
+  for (int i = 0; i < 500; ++i) tsv += "key" + std::to_string(i) + "\tvalue\n";
+  WriteFile("in.tsv", tsv);
+  ASSERT_EQ(Tamis("load " + Db() + " " + File("in.tsv") + " >/dev/null").exit_code, 0);
+  ASSERT_EQ(Tamis("compact " + Db() + " >/dev/null 2>&1").exit_code, 0);
+  EXPECT_EQ(Tamis("filters --bits-per-key 16 " + Db() + " 2>/dev/null").exit_code, 2);
+  EXPECT_EQ(Tamis("filters --rebuild --bits-per-key 99 " + Db() + " 2>/dev/null").exit_code, 2);
+  const Ran ran = Tamis("filters --rebuild --bits-per-key 16 " + Db());
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_THAT(ran.output, HasSubstr("rebuilt the filters of 1 tables"));
+  const std::string filter = FirstFile(".filter");
+  ASSERT_FALSE(filter.empty());
+  EXPECT_THAT(Tamis("dump " + filter).output, HasSubstr("filter owner:"));
+  EXPECT_THAT(Tamis("verify --json " + Db()).output, HasSubstr("\"filter_files\": 1"));
+  FlipByte(filter, 200);
+  const Ran damaged = Tamis("verify " + Db());
+  EXPECT_EQ(damaged.exit_code, 3);
+  EXPECT_THAT(damaged.output, HasSubstr(".filter"));
+  EXPECT_EQ(Tamis("get " + Db() + " key7").output, "value\n");
+  EXPECT_EQ(Tamis("filters --rebuild " + Db() + " >/dev/null").exit_code, 0);
+  EXPECT_EQ(Tamis("verify " + Db() + " >/dev/null").exit_code, 0);
+}
+
 TEST_F(CommandTest, VerifyReportsDamagedCurrentAndMissingTable) {
   ASSERT_EQ(Tamis("put " + Db() + " apple red").exit_code, 0);
   ASSERT_EQ(Tamis("compact " + Db() + " >/dev/null 2>&1").exit_code, 0);

@@ -78,8 +78,18 @@ class DB {
   absl::Status Flush();
   // Compacts the keys in [begin, end) (nullopt: no bound) down to the last level, and waits. Progress counts bytes.
   absl::Status CompactRange(std::optional<std::string_view> begin, std::optional<std::string_view> end, const Progress& progress = {});
-  // Returns when no flush or compaction is due or running.
+  // Returns when no flush, compaction or filter rebuild is due or running.
   absl::Status WaitForBackgroundWork();
+  // Gives each existing table the filter that it would get if it were written now, under Options::filter, without rewriting any: the
+  // table's keys are read and its filter written to a file of its own; it is used, in memory too, instead of the one in the table. A
+  // table that would get no filter drops the one it has, a table whose own filter is the wanted one returns to that. Reads, writes and
+  // compactions go on meanwhile. Progress counts bytes of tables; what was done before a Cancelled (or Close: FailedPrecondition) stays.
+  // A table that cannot be read keeps its filter; the others are done, then its DataLoss is returned.
+  //
+  // (By itself, when nothing else is due, the database does the same for any table whose filter has more than 1.25 times the bits that
+  // its level would get: so tables that were moved between levels without being rewritten come back to their budget, and smaller
+  // settings take effect. It never drops a filter altogether, nor adds bits.)
+  absl::Status RebuildFilters(const Progress& progress = {});
   // Reads every byte of every table and checks all of it. Progress counts bytes.
   absl::Status VerifyChecksums(const Progress& progress = {}) const;
 

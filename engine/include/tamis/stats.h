@@ -96,7 +96,9 @@ struct Stats {
   uint64_t background_errors = 0;
   std::string background_error;       // empty if none
   uint64_t blocked_files = 0;         // taken out of compaction because of damage
-  uint64_t filters_refused = 0;       // tables read without their filter
+  uint64_t filters_refused = 0;       // filters that a table should have and that are not used: damaged, missing, unknown
+  uint64_t filters_rebuilt = 0;       // tables that got another filter without a compaction
+  uint64_t filter_bytes_written = 0;  // of filter files
 
   StallStats stalls;
   RecoveryStats recovery;
