@@ -163,7 +163,7 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   };
   // Reports bytes of the table that are done; an error ends the rebuild with it.
   using RebuildProgress = std::function<absl::Status(uint64_t table_bytes)>;
-  std::vector<LiveTable> LiveTables(const Version& version) const;
+  std::vector<LiveTable> LiveTables(const Version& version);
   bool HasWantedFilter(const TableFile& file, double wanted_bits) const;
   bool HasTooManyBits(const TableFile& file, double wanted_bits) const;
   bool FilterCheckDue(CompactionLane lane) const TAMIS_REQUIRES(mutex_);

@@ -10,7 +10,7 @@
 #include <new>
 
 #include "base/status_util.h"
-#include "engine/compact/filter_budget.h"
+#include "engine/compact/filter_runs.h"
 #include "engine/db_impl.h"
 #include "engine/version/file_names.h"
 #include "engine/version/filter_file.h"
@@ -30,30 +30,17 @@ bool Stands(const Version& version, const std::shared_ptr<TableFile>& file, uint
 
 }  // namespace
 
-std::vector<DbImpl::LiveTable> DbImpl::LiveTables(const Version& version) const {
-  std::vector<RunSize> runs;  // each file of L0, then each level that is not empty
-  const auto& levels = version.levels();
-  for (uint32_t level = 0; level < levels.size(); ++level) {
-    uint64_t keys = 0;
-    for (const auto& file : levels[level].files()) {
-      if (level == 0) {
-        runs.push_back({.level = 0, .keys = file->meta().distinct_keys});
-      } else {
-        keys += file->meta().distinct_keys;
-      }
-    }
-    if (level != 0 && !levels[level].empty()) runs.push_back({.level = level, .keys = keys});
+std::vector<DbImpl::LiveTable> DbImpl::LiveTables(const Version& version) {
+  std::vector<LevelMisses> lookups;
+  {
+    MutexLock lock(mutex_);
+    lookups = FoldLookups();
   }
-  const std::vector<double> bits = AllocateFilterBits(options_.filter, runs);
+  const std::vector<std::vector<double>> wanted = TableTargets(options_.filter, version, lookups);
   std::vector<LiveTable> tables;
-  size_t run = 0;
-  for (uint32_t level = 0; level < levels.size(); ++level) {
-    for (const auto& file : levels[level].files()) {
-      const double wanted = options_.filter.kind == FilterKind::kNone ? 0 : bits[run];
-      tables.push_back({.file = file, .level = level, .wanted_bits = wanted});
-      if (level == 0) ++run;
-    }
-    if (level != 0 && !levels[level].empty()) ++run;
+  for (uint32_t level = 0; level < wanted.size(); ++level) {
+    const auto& files = version.levels()[level].files();
+    for (size_t i = 0; i < files.size(); ++i) tables.push_back({.file = files[i], .level = level, .wanted_bits = wanted[level][i]});
   }
   return tables;
 }
@@ -99,7 +86,11 @@ std::optional<DbImpl::LiveTable> DbImpl::TakeOverfull() {
   const std::shared_ptr<const ReadView> view = PinView();
   if (view == nullptr) return std::nullopt;
   for (LiveTable& table : LiveTables(*view->version)) {
-    if (table.file->LoadedReader() == nullptr || !HasTooManyBits(*table.file, table.wanted_bits)) continue;
+    const TableReader* const reader = table.file->LoadedReader();
+    // Of tables that were moved only: others got what the settings of their time said, and opening a database with other settings, as a
+    // tool with its defaults does, is no reason to throw that away.
+    if (reader == nullptr || reader->properties().level_at_creation == table.level) continue;
+    if (!HasTooManyBits(*table.file, table.wanted_bits)) continue;
     MutexLock lock(mutex_);
     // Not again for about the same bits, however that attempt ended: only for clearly fewer.
     if (kMostExcess * table.wanted_bits < table.file->marks().rebuilt_for_bits && TakeForRebuild(table)) return std::move(table);

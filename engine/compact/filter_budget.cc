@@ -1,6 +1,7 @@
 #include "engine/compact/filter_budget.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/check.h"
 
@@ -9,9 +10,13 @@ namespace {
 
 FilterBits Undivided(double bits) { return {.bits_per_key = bits, .next = bits}; }
 
-const FilterCurve& CurveOfTables() {
-  static const FilterCurve curve = CurveOf(FilterKind::kBlockedBloom).value();
-  return curve;
+const FilterCurve& CurveOfTables(FilterKind kind) {
+  static const std::array<FilterCurve, 5> curves = [] {
+    std::array<FilterCurve, 5> all;
+    for (size_t i = 1; i < all.size(); ++i) all[i] = CurveOf(static_cast<FilterKind>(i)).value();
+    return all;
+  }();
+  return curves[static_cast<size_t>(kind)];
 }
 
 std::vector<FilterBits> Optimal(const FilterOptions& options, absl::Span<const RunSize> sizes, absl::Span<const LevelMisses> lookups) {
@@ -22,7 +27,7 @@ std::vector<FilterBits> Optimal(const FilterOptions& options, absl::Span<const R
     FilterRun run;
     run.keys = std::min(size.keys, kMaxRunKeys);
     if (size.level < lookups.size()) run.absent_probability = AbsentProbability(lookups[size.level]);
-    run.curve = CurveOfTables();
+    run.curve = CurveOfTables(options.kind);
     run.level = size.level;
     runs.push_back(run);
     if (runs[last].keys == 0 || (size.keys != 0 && runs[last].level < size.level)) last = runs.size() - 1;

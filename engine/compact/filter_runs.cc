@@ -41,18 +41,43 @@ std::vector<RunSize> RunsAfter(const ManifestState& state, absl::Span<const std:
   return runs;
 }
 
-std::vector<double> FilterTargets(const FilterOptions& options, const Version& version, absl::Span<const LevelMisses> lookups) {
-  const size_t levels = version.levels().size();
+namespace {
+
+// One for each table of L0, newest first, then one for each further level with keys. (The last run of the allocation is the last one with
+// keys: an empty level below it must not take its place.)
+std::vector<RunSize> RunsOf(const Version& version) {
   std::vector<RunSize> runs;
-  for (uint32_t level = 0; level < levels; ++level) {
+  for (uint32_t level = 0; level < version.levels().size(); ++level) {
     uint64_t keys = 0;
     for (const auto& file : version.levels()[level].files()) {
       if (level == 0) runs.push_back({.level = 0, .keys = file->meta().distinct_keys});
       keys += file->meta().distinct_keys;
     }
-    // The last run of the allocation is the last one with keys: an empty level below it must not take its place.
     if (level != 0 && keys != 0) runs.push_back({.level = level, .keys = keys});
   }
+  return runs;
+}
+
+}  // namespace
+
+std::vector<std::vector<double>> TableTargets(const FilterOptions& options, const Version& version, absl::Span<const LevelMisses> lookups) {
+  std::vector<std::vector<double>> targets(version.levels().size());
+  const std::vector<RunSize> runs = RunsOf(version);
+  const std::vector<FilterBits> bits = AllocateFilterBits(options, runs, lookups);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const uint32_t level = runs[i].level;
+    const auto& files = version.levels()[level].files();
+    FilterDivider divider(bits[i]);
+    const size_t count = level == 0 ? 1 : files.size();
+    for (size_t n = 0; n < count; ++n) targets[level].push_back(divider.Take(files[targets[level].size()]->meta().distinct_keys));
+  }
+  for (uint32_t level = 0; level < targets.size(); ++level) targets[level].resize(version.levels()[level].size());  // levels without keys
+  return targets;
+}
+
+std::vector<double> FilterTargets(const FilterOptions& options, const Version& version, absl::Span<const LevelMisses> lookups) {
+  const size_t levels = version.levels().size();
+  const std::vector<RunSize> runs = RunsOf(version);
   std::vector<double> sums(levels);
   std::vector<double> weights(levels);
   const std::vector<FilterBits> bits = AllocateFilterBits(options, runs, lookups);

@@ -86,9 +86,9 @@ class DB {
   // compactions go on meanwhile. Progress counts bytes of tables; what was done before a Cancelled (or Close: FailedPrecondition) stays.
   // A table that cannot be read keeps its filter; the others are done, then its DataLoss is returned.
   //
-  // (By itself, when nothing else is due, the database does the same for any table whose filter has more than 1.25 times the bits that
-  // its level would get: so tables that were moved between levels without being rewritten come back to their budget, and smaller
-  // settings take effect. It never drops a filter altogether, nor adds bits.)
+  // (By itself, when nothing else is due, the database does the same for a table that was moved between levels without being rewritten and
+  // whose filter has more than 1.25 times the bits that its level would get: so sequential loads come back to their budget. It never drops
+  // a filter altogether, nor adds bits, and leaves tables alone that are in the level they were written for.)
   absl::Status RebuildFilters(const Progress& progress = {});
   // Reads every byte of every table and checks all of it. Progress counts bytes.
   absl::Status VerifyChecksums(const Progress& progress = {}) const;
