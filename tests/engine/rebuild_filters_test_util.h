@@ -44,6 +44,24 @@ class RebuildFiltersTest : public ::testing::Test {
     ASSERT_OK(db_->Flush());
     ASSERT_OK(db_->WaitForBackgroundWork());
   }
+  // Even numbers in ascending order: the tables reach their level by being moved, and those that did are the ones whose filters are
+  // corrected without being asked.
+  void FillInOrder(uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i) {
+      const std::string key = Key(2 * i);
+      contents_[key] = "value of " + key;
+      ASSERT_OK(db_->Put(key, contents_[key]));
+    }
+    ASSERT_OK(db_->Flush());
+    ASSERT_OK(db_->WaitForBackgroundWork());
+    ASSERT_GT(MovedTables(), 1u);
+  }
+  // Moved since they were written: those below L0 that no compaction made.
+  size_t MovedTables() {
+    const Stats stats = GetStats();
+    EXPECT_EQ(stats.compactions, 0u);
+    return Tables() - stats.levels[0].files;
+  }
   Stats GetStats() {
     auto stats = db_->GetStats();
     EXPECT_OK(stats);
