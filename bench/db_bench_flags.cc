@@ -210,6 +210,7 @@ Options EngineOptions(const Flags& flags, std::vector<std::string>* warnings) {
   if (flags.bloom_bits && *flags.bloom_bits > 0) {
     const double bits = std::clamp(*flags.bloom_bits, kMinBitsPerKey, kMaxBitsPerKey);
     if (bits != *flags.bloom_bits) warnings->push_back(absl::StrCat("--bloom_bits=", *flags.bloom_bits, ": ", bits, " is used"));
+    options.filter.allocation = FilterAllocation::kUniform;
     options.filter.bits_per_key = bits;
   }
   if (flags.compression_type) {

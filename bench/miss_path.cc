@@ -114,6 +114,7 @@ double RandomReadNanoseconds(uint64_t bytes, uint64_t reads) {
 // level_base_bytes. So base = S / ratio^(levels - 1.5) gives `levels` levels.
 Options TreeOptions(const Settings& settings, uint32_t levels) {
   Options options;
+  options.filter.allocation = FilterAllocation::kUniform;
   options.filter.bits_per_key = settings.bits_per_key;
   options.memtable_bytes = 8 << 20;
   options.max_open_files = 100000;

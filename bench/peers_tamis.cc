@@ -19,6 +19,8 @@ class TamisEngine : public PeerEngine {
     Options options;
     options.memtable_bytes = settings.memtable_bytes;
     options.block_cache_bytes = settings.cache_bytes;
+    // Like for like: the peers have the same bits in every level.
+    options.filter.allocation = FilterAllocation::kUniform;
     options.filter.bits_per_key = settings.bits_per_key;
     options.background_threads = static_cast<uint32_t>(settings.background_jobs);
     options.table.compression = Compression::kLz4;

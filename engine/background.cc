@@ -35,8 +35,7 @@ void DbImpl::WakeBackground() {
 
 void DbImpl::BackgroundLoop(uint32_t thread) {
   // From two threads on, the first is kept for flushes and L0, so that neither waits behind a long deep compaction.
-  const CompactionLane lane =
-      options_.background_threads >= 2 && thread == 0 ? CompactionLane::kL0Only : CompactionLane::kAny;
+  const CompactionLane lane = options_.background_threads >= 2 && thread == 0 ? CompactionLane::kL0Only : CompactionLane::kAny;
   while (!stopping_.load(std::memory_order_acquire)) {
     try {
       if (RunOneJob(lane)) continue;
@@ -159,7 +158,7 @@ OutputOptions DbImpl::MakeOutputOptions(const Version& version, absl::Span<const
   OutputOptions output;
   output.table.block_bytes = options_.table.block_bytes;
   output.table.compression = level < options_.table.first_compressed_level ? Compression::kNone : options_.table.compression;
-  output.table.filter_kind = options_.filter.kind;
+  output.table.filter_kind = KindOfTables(options_.filter, level + 1 == version.levels().size());
   std::vector<LevelMisses> lookups;
   {
     MutexLock lock(mutex_);
@@ -292,9 +291,8 @@ void DbImpl::StopWrites(const absl::Status& status) {
 }
 
 std::optional<CompactionPlan> DbImpl::TakeCompaction(CompactionLane lane) {
-  std::optional<CompactionPlan> plan =
-      PickCompaction(view_owner_->version->Shape(), options_.compaction, compaction_cursor_,
-                     snapshots_->OldestOr(visible_.load(std::memory_order_acquire)), lane);
+  std::optional<CompactionPlan> plan = PickCompaction(view_owner_->version->Shape(), options_.compaction, compaction_cursor_,
+                                                      snapshots_->OldestOr(visible_.load(std::memory_order_acquire)), lane);
   if (plan) MarkBusy(*plan, true);
   return plan;
 }

@@ -159,13 +159,14 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   struct LiveTable {
     std::shared_ptr<TableFile> file;
     uint32_t level = 0;
-    double wanted_bits = 0;  // filter bits per key that it would get if it were written now; 0: no filter
+    FilterKind wanted_kind = FilterKind::kNone;  // filter and bits per key that it would get if it were written now
+    double wanted_bits = 0;                      // 0: no filter
   };
   // Reports bytes of the table that are done; an error ends the rebuild with it.
   using RebuildProgress = std::function<absl::Status(uint64_t table_bytes)>;
   std::vector<LiveTable> LiveTables(const Version& version);
-  bool HasWantedFilter(const TableFile& file, double wanted_bits) const;
-  bool HasTooManyBits(const TableFile& file, double wanted_bits) const;
+  bool HasWantedFilter(const LiveTable& table, const TableFile& file) const;  // file: as table.file is, or would be
+  bool HasTooManyBits(const LiveTable& table) const;
   bool FilterCheckDue(CompactionLane lane) const TAMIS_REQUIRES(mutex_);
   bool TakeFilterCheck(CompactionLane lane) TAMIS_REQUIRES(mutex_);  // true: the caller runs RebuildOneFilter
   std::optional<LiveTable> TakeOverfull();  // a table with too many bits, marked busy

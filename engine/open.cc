@@ -298,7 +298,7 @@ class Opener {
     const TableOptions& table = opened_.options.table;
     job.output.table.block_bytes = table.block_bytes;
     job.output.table.compression = table.first_compressed_level > 0 ? Compression::kNone : table.compression;
-    job.output.table.filter_kind = opened_.options.filter.kind;
+    job.output.table.filter_kind = KindOfTables(opened_.options.filter, /*last_level=*/false);
     const std::vector<RunSize> runs = RunsAfter(state, recovered_, memtable->entries());
     job.output.filter_bits = AllocateFilterBits(opened_.options.filter, runs, state.lookups).back();
     job.output.table.hash_seed = state.identity.hash_seed;

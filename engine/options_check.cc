@@ -19,16 +19,24 @@ absl::Status CheckBits(std::string_view name, double bits) {
       Concat("Options::", name, " is ", bits, ", legal are 0 (no filter) and ", kMinBitsPerKey, " to ", kMaxBitsPerKey));
 }
 
-absl::Status CheckFilterOptions(const FilterOptions& filter) {
-  switch (filter.kind) {
-    case FilterKind::kNone:
+bool TablesCanHave(FilterKind kind) {
+  switch (kind) {
     case FilterKind::kBlockedBloom:
     case FilterKind::kSplitBlockBloom:
     case FilterKind::kClassicBloom:
     case FilterKind::kRibbon:
-      break;
+      return true;
     default:
-      return absl::InvalidArgumentError("Options::filter.kind is not a kind that tables can have");
+      return false;
+  }
+}
+
+absl::Status CheckFilterOptions(const FilterOptions& filter) {
+  if (!TablesCanHave(filter.kind) && filter.kind != FilterKind::kNone) {
+    return absl::InvalidArgumentError("Options::filter.kind is not a kind that tables can have");
+  }
+  if (filter.last_level_kind && !TablesCanHave(*filter.last_level_kind)) {
+    return absl::InvalidArgumentError("Options::filter.last_level_kind is not a kind of filter that tables can have");
   }
   const bool optimal = filter.allocation == FilterAllocation::kOptimal;
   if (!optimal) TAMIS_RETURN_IF_ERROR(CheckBits("filter.bits_per_key", filter.bits_per_key));

@@ -40,26 +40,29 @@ std::vector<DbImpl::LiveTable> DbImpl::LiveTables(const Version& version) {
   std::vector<LiveTable> tables;
   for (uint32_t level = 0; level < wanted.size(); ++level) {
     const auto& files = version.levels()[level].files();
-    for (size_t i = 0; i < files.size(); ++i) tables.push_back({.file = files[i], .level = level, .wanted_bits = wanted[level][i]});
+    const FilterKind kind = KindOfTables(options_.filter, level + 1 == wanted.size());
+    for (size_t i = 0; i < files.size(); ++i) {
+      tables.push_back({.file = files[i], .level = level, .wanted_kind = kind, .wanted_bits = wanted[level][i]});
+    }
   }
   return tables;
 }
 
-bool DbImpl::HasWantedFilter(const TableFile& file, double wanted_bits) const {
+bool DbImpl::HasWantedFilter(const LiveTable& table, const TableFile& file) const {
   if (!file.filter_refusal().ok()) return false;
   const FilterInfo& info = file.filter_info();
-  if (wanted_bits == 0) return !file.filter().has_filter();
-  if (info.kind != options_.filter.kind || info.seed != hash_seed_) return false;
-  const absl::StatusOr<uint64_t> bytes = fpr_model::SizeBytes(options_.filter.kind, info.keys, wanted_bits);
+  if (table.wanted_bits == 0) return !file.filter().has_filter();
+  if (info.kind != table.wanted_kind || info.seed != hash_seed_) return false;
+  const absl::StatusOr<uint64_t> bytes = fpr_model::SizeBytes(table.wanted_kind, info.keys, table.wanted_bits);
   return bytes.ok() && *bytes == info.size_bytes;
 }
 
 // Compared as bytes for the keys that the filter says it holds: a small table's filter, rounded up to whole lines, is never too large by
 // the rounding, and whatever the manifest says of the number of keys, a filter just built for these bits is not too large for them.
-bool DbImpl::HasTooManyBits(const TableFile& file, double wanted_bits) const {
-  if (wanted_bits == 0 || !file.filter().has_filter()) return false;
-  const FilterInfo& info = file.filter_info();
-  const absl::StatusOr<uint64_t> bytes = fpr_model::SizeBytes(options_.filter.kind, info.keys, wanted_bits);
+bool DbImpl::HasTooManyBits(const LiveTable& table) const {
+  if (table.wanted_bits == 0 || !table.file->filter().has_filter()) return false;
+  const FilterInfo& info = table.file->filter_info();
+  const absl::StatusOr<uint64_t> bytes = fpr_model::SizeBytes(table.wanted_kind, info.keys, table.wanted_bits);
   return bytes.ok() && static_cast<double>(info.size_bytes) > kMostExcess * static_cast<double>(*bytes);
 }
 
@@ -90,7 +93,7 @@ std::optional<DbImpl::LiveTable> DbImpl::TakeOverfull() {
     // Of tables that were moved only: others got what the settings of their time said, and opening a database with other settings, as a
     // tool with its defaults does, is no reason to throw that away.
     if (reader == nullptr || reader->properties().level_at_creation == table.level) continue;
-    if (!HasTooManyBits(*table.file, table.wanted_bits)) continue;
+    if (!HasTooManyBits(table)) continue;
     MutexLock lock(mutex_);
     // Not again for about the same bits, however that attempt ended: only for clearly fewer.
     if (kMostExcess * table.wanted_bits < table.file->marks().rebuilt_for_bits && TakeForRebuild(table)) return std::move(table);
@@ -159,7 +162,7 @@ absl::Status DbImpl::RebuildByNumber(uint64_t number, const RebuildProgress& pro
     }
     if (table.file == nullptr) return absl::OkStatus();  // compacted meanwhile: its successors have their filters
     TAMIS_RETURN_IF_ERROR(table.file->Reader().status());
-    if (HasWantedFilter(*table.file, table.wanted_bits)) return absl::OkStatus();
+    if (HasWantedFilter(table, *table.file)) return absl::OkStatus();
     bool taken;
     {
       MutexLock lock(mutex_);
@@ -238,12 +241,12 @@ absl::StatusOr<uint64_t> DbImpl::RebuildFilter(const LiveTable& table, const Reb
 absl::StatusOr<std::shared_ptr<TableFile>> DbImpl::OwnFilterIfWanted(const LiveTable& table) const {
   TAMIS_ASSIGN_OR_RETURN(const TableReader* reader, table.file->Reader());
   const TableProperties& own = reader->properties();
-  if (own.filter_kind != options_.filter.kind) return std::shared_ptr<TableFile>();
+  if (own.filter_kind != table.wanted_kind) return std::shared_ptr<TableFile>();
   const absl::StatusOr<uint64_t> bytes = fpr_model::SizeBytes(own.filter_kind, own.distinct_keys, table.wanted_bits);
   if (!bytes.ok() || *bytes != own.filter_bytes) return std::shared_ptr<TableFile>();  // not worth a look
   std::shared_ptr<TableFile> next = table.file->WithFilter(std::nullopt, /*own_filter_unused=*/false);
   TAMIS_RETURN_IF_ERROR(next->Reader().status());
-  if (!HasWantedFilter(*next, table.wanted_bits)) next.reset();
+  if (!HasWantedFilter(table, *next)) next.reset();
   return next;
 }
 
@@ -252,7 +255,7 @@ absl::StatusOr<FilterBytes> DbImpl::BuildFilter(const LiveTable& table, const Re
   TAMIS_ASSIGN_OR_RETURN(const TableReader* reader, table.file->Reader());
   TAMIS_ASSIGN_OR_RETURN(
       const std::unique_ptr<FilterBuilder> builder,
-      FilterBuilder::Create({.kind = options_.filter.kind, .bits_per_key = table.wanted_bits, .seed = hash_seed_, .owner = meta.id}));
+      FilterBuilder::Create({.kind = table.wanted_kind, .bits_per_key = table.wanted_bits, .seed = hash_seed_, .owner = meta.id}));
   const std::unique_ptr<Cursor> cursor = reader->NewCursor({.fill_cache = false, .verify_checksums = true}, /*read_ahead=*/true);
   std::string last_key;
   uint64_t entries = 0;

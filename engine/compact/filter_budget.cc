@@ -27,7 +27,7 @@ std::vector<FilterBits> Optimal(const FilterOptions& options, absl::Span<const R
     FilterRun run;
     run.keys = std::min(size.keys, kMaxRunKeys);
     if (size.level < lookups.size()) run.absent_probability = AbsentProbability(lookups[size.level]);
-    run.curve = CurveOfTables(options.kind);
+    run.curve = CurveOfTables(KindOfTables(options, size.last_level));
     run.level = size.level;
     runs.push_back(run);
     if (runs[last].keys == 0 || (size.keys != 0 && runs[last].level < size.level)) last = runs.size() - 1;

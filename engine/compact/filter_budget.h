@@ -1,5 +1,5 @@
-// How many filter bits per key a new table gets: pure, from the settings, the sizes of all runs as they will be after the job, and what
-// lookups have found in each level.
+// Which filter a new table gets, and how many bits per key: pure, from the settings, the sizes of all runs as they will be after the job,
+// and what lookups have found in each level.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@ namespace tamis::internal {
 // A level, or a single table of L0.
 struct RunSize {
   uint32_t level = 0;
+  bool last_level = false;  // the level that FilterOptions::last_level_kind is for
   uint64_t keys = 0;
 };
 
@@ -24,6 +25,11 @@ struct FilterBits {
   double next_share = 0;
   double average() const { return bits_per_key + next_share * (next - bits_per_key); }
 };
+
+// What tables of the last level, or of another, get.
+inline FilterKind KindOfTables(const FilterOptions& options, bool last_level) {
+  return last_level && options.kind != FilterKind::kNone ? options.last_level_kind.value_or(options.kind) : options.kind;
+}
 
 // The bits of each run. kUniform and kPerLevel look at the level only. kOptimal divides the budget (tamis/filter_allocation.h) with
 // f of each level from `lookups` (by level; a level that is not in it has f = 1). The last run keeps a filter, if the budget has

@@ -6,7 +6,8 @@ namespace tamis::internal {
 
 std::vector<RunSize> RunsAfter(const Version& version, absl::Span<const uint64_t> inputs, uint32_t level, uint64_t keys) {
   std::vector<RunSize> runs;
-  RunSize written{.level = level, .keys = keys};
+  const auto is_last = [&](uint32_t at) { return at + 1 == version.levels().size(); };
+  RunSize written{.level = level, .last_level = is_last(level), .keys = keys};
   for (uint32_t at = 0; at < version.levels().size(); ++at) {
     uint64_t sum = 0;
     for (const auto& file : version.levels()[at].files()) {
@@ -19,7 +20,7 @@ std::vector<RunSize> RunsAfter(const Version& version, absl::Span<const uint64_t
     if (at == level) {
       written.keys += sum;
     } else if (sum != 0) {
-      runs.push_back({.level = at, .keys = sum});
+      runs.push_back({.level = at, .last_level = is_last(at), .keys = sum});
     }
   }
   runs.push_back(written);
@@ -34,7 +35,7 @@ std::vector<RunSize> RunsAfter(const ManifestState& state, absl::Span<const std:
       if (level == 0) runs.push_back({.level = 0, .keys = meta.distinct_keys});
       sum += meta.distinct_keys;
     }
-    if (level != 0 && sum != 0) runs.push_back({.level = level, .keys = sum});
+    if (level != 0 && sum != 0) runs.push_back({.level = level, .last_level = level + 1 == state.levels.size(), .keys = sum});
   }
   for (const auto& table : recovered) runs.push_back({.level = 0, .keys = table->meta().distinct_keys});
   runs.push_back({.level = 0, .keys = keys});
@@ -53,7 +54,7 @@ std::vector<RunSize> RunsOf(const Version& version) {
       if (level == 0) runs.push_back({.level = 0, .keys = file->meta().distinct_keys});
       keys += file->meta().distinct_keys;
     }
-    if (level != 0 && keys != 0) runs.push_back({.level = level, .keys = keys});
+    if (level != 0 && keys != 0) runs.push_back({.level = level, .last_level = level + 1 == version.levels().size(), .keys = keys});
   }
   return runs;
 }
@@ -88,7 +89,7 @@ std::vector<double> FilterTargets(const FilterOptions& options, const Version& v
   }
   for (uint32_t level = 0; level < levels; ++level) {
     if (weights[level] == 0) {
-      sums[level] = AllocateFilterBits(options, {{.level = level, .keys = 0}}, lookups)[0].average();
+      sums[level] = AllocateFilterBits(options, {{.level = level, .last_level = level + 1 == levels, .keys = 0}}, lookups)[0].average();
     } else {
       sums[level] /= weights[level];
     }

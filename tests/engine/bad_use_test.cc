@@ -628,7 +628,11 @@ TEST_F(BadUseTest, ASettingOutOfRangeIsNamedAndNothingIsCreated) {
       {"compaction.l0_", [](Options* o) { o->compaction.l0_slowdown = 3; }},
       {"compaction.l0_s", [](Options* o) { o->compaction.l0_stop = 5; }},
       {"filter.kind", [](Options* o) { o->filter.kind = static_cast<FilterKind>(200); }},
-      {"filter.bits_per_key", [](Options* o) { o->filter.bits_per_key = 1; }},
+      {"filter.bits_per_key",
+       [](Options* o) {
+         o->filter.allocation = FilterAllocation::kUniform;  // as an average, 1 is legal
+         o->filter.bits_per_key = 1;
+       }},
       {"filter.bits_per_key", [](Options* o) { o->filter.bits_per_key = 25; }},
       {"filter.bits_per_key", [](Options* o) { o->filter.bits_per_key = -1; }},
       {"filter.bits_per_key", [](Options* o) { o->filter.bits_per_key = std::nan(""); }},

@@ -53,7 +53,8 @@ double Keys(const std::vector<RunSize>& runs) { return Spent(runs, std::vector<F
 
 TEST(AllocateFilterBits, UniformAndPerLevelLookAtTheLevelOnly) {
   const std::vector<RunSize> runs = {{.level = 0, .keys = 10}, {.level = 2, .keys = 1'000'000}};
-  for (const FilterBits& at : AllocateFilterBits({.bits_per_key = 12}, runs, {})) EXPECT_EQ(at.average(), 12);
+  for (const FilterBits& at : AllocateFilterBits({.allocation = FilterAllocation::kUniform, .bits_per_key = 12}, runs, {}))
+    EXPECT_EQ(at.average(), 12);
   const FilterOptions per_level{.allocation = FilterAllocation::kPerLevel, .bits_per_level = {16, 8}};
   EXPECT_EQ(AllocateFilterBits(per_level, runs, {})[0].average(), 16);
   EXPECT_EQ(AllocateFilterBits(per_level, runs, {})[1].average(), 8);
@@ -73,6 +74,36 @@ TEST(AllocateFilterBits, OptimalSpendsTheAverageAndFavoursSmallRuns) {
   bytes.memory_budget_bytes = static_cast<uint64_t>(10 * Keys(runs) / 8);
   const std::vector<FilterBits> by_bytes = AllocateFilterBits(bytes, runs, {});
   for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(by_bytes[i].average(), bits[i].average(), 1e-3) << i;
+}
+
+TEST(AllocateFilterBits, ALastLevelOfAnotherKindHasItsOwnCurve) {
+  const auto wasted = [](const FilterOptions& options, const std::vector<RunSize>& runs) {
+    const std::vector<FilterBits> bits = AllocateFilterBits(options, runs, {});
+    double sum = 0;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const FilterKind kind = KindOfTables(options, runs[i].last_level);
+      const auto rate = [&](double at) { return at == 0 ? 1.0 : fpr_model::FalsePositiveRate(kind, at); };
+      sum += (1 - bits[i].next_share) * rate(bits[i].bits_per_key) + bits[i].next_share * rate(bits[i].next);
+    }
+    return std::pair(sum, bits.back().average());
+  };
+  std::vector<RunSize> runs = Tree(4);
+  runs.back().last_level = true;
+  FilterOptions options = OptimalOptions(8);
+  const auto [blocked, blocked_bits] = wasted(options, runs);
+  options.last_level_kind = FilterKind::kRibbon;
+  const auto [mixed, mixed_bits] = wasted(options, runs);
+  EXPECT_LT(mixed, .5 * blocked);
+  EXPECT_NE(mixed_bits, blocked_bits);
+  // The same bits as of an allocator that is given the two curves.
+  const FilterCurve bloom = CurveOf(FilterKind::kBlockedBloom).value();
+  const FilterCurve ribbon = CurveOf(FilterKind::kRibbon).value();
+  std::vector<FilterRun> filter_runs;
+  for (const RunSize& run : runs) filter_runs.push_back({.keys = run.keys, .curve = run.last_level ? ribbon : bloom});
+  ASSERT_OK_AND_ASSIGN(const FilterPlan plan, OptimalAllocation(filter_runs, {.bits = BudgetBits(filter_runs, 8)}));
+  EXPECT_NEAR(mixed, plan.wasted_reads, 1e-9);
+  EXPECT_EQ(mixed_bits, plan.runs.back().bits_per_key());
+  EXPECT_EQ(KindOfTables({.kind = FilterKind::kNone, .last_level_kind = FilterKind::kRibbon}, true), FilterKind::kNone);
 }
 
 TEST(AllocateFilterBits, OptimalStopsAtTheGoal) {

@@ -98,9 +98,46 @@ TEST_F(FilterKindsTest, TablesOfDifferentKindsStandSideBySide) {
   ASSERT_NO_FATAL_FAILURE(ExpectKeys(keys));
 }
 
+TEST_F(FilterKindsTest, TheLastLevelHasItsOwnKind) {
+  options_.filter.allocation = FilterAllocation::kUniform;
+  options_.filter.last_level_kind = FilterKind::kRibbon;
+  ASSERT_NO_FATAL_FAILURE(Open(FilterKind::kBlockedBloom, 8));
+  ASSERT_NO_FATAL_FAILURE(Put(0, 20000));
+  ASSERT_OK(db_->CompactRange(std::nullopt, std::nullopt));
+  ASSERT_NO_FATAL_FAILURE(Put(20000, 21000));
+  ASSERT_NO_FATAL_FAILURE(ExpectKeys(21000));
+  const double ribbon = fpr_model::FalsePositiveRate(FilterKind::kRibbon, 8);
+  const double blocked = fpr_model::FalsePositiveRate(FilterKind::kBlockedBloom, 8);
+  ASSERT_LT(ribbon, .5 * blocked);
+  ASSERT_OK_AND_ASSIGN(Stats stats, db_->GetStats());
+  EXPECT_NEAR(stats.levels.back().predicted_fpr, ribbon, .05 * ribbon);
+  ASSERT_GT(stats.levels[0].keys, 0u);
+  EXPECT_NEAR(stats.levels[0].predicted_fpr, blocked, .1 * blocked);  // 1,000 keys: whole lines
+
+  // Set or unset later, it acts on new tables and on rebuilt filters.
+  options_.filter.last_level_kind.reset();
+  ASSERT_NO_FATAL_FAILURE(Open(FilterKind::kBlockedBloom, 8));
+  ASSERT_OK(db_->RebuildFilters());
+  ASSERT_OK_AND_ASSIGN(stats, db_->GetStats());
+  EXPECT_NEAR(stats.levels.back().predicted_fpr, blocked, .05 * blocked);
+  ASSERT_NO_FATAL_FAILURE(ExpectKeys(21000));
+  options_.filter.last_level_kind = FilterKind::kRibbon;
+  ASSERT_NO_FATAL_FAILURE(Open(FilterKind::kBlockedBloom, 8));
+  ASSERT_OK(db_->RebuildFilters());
+  ASSERT_OK_AND_ASSIGN(stats, db_->GetStats());
+  EXPECT_NEAR(stats.levels.back().predicted_fpr, ribbon, .05 * ribbon);
+  EXPECT_NEAR(stats.levels[0].predicted_fpr, blocked, .1 * blocked);  // 1,000 keys: whole lines
+  ASSERT_NO_FATAL_FAILURE(ExpectKeys(21000));
+}
+
 TEST_F(FilterKindsTest, AKindThatDoesNotExistIsRefused) {
   options_.filter.kind = static_cast<FilterKind>(99);
   EXPECT_CODE(DB::Open(options_, "/db").status(), absl::StatusCode::kInvalidArgument);
+  options_.filter.kind = FilterKind::kBlockedBloom;
+  for (const FilterKind kind : {FilterKind::kNone, static_cast<FilterKind>(99)}) {
+    options_.filter.last_level_kind = kind;
+    EXPECT_CODE(DB::Open(options_, "/db").status(), absl::StatusCode::kInvalidArgument);
+  }
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ class RebuildFiltersTest : public ::testing::Test {
   RebuildFiltersTest() : files_(FileSystem::Posix()), path_(directory_.path() + "/db") {
     options_.file_system = &files_;
     options_.filter.hash_seed = 7;
+    options_.filter.allocation = FilterAllocation::kUniform;
     options_.filter.bits_per_key = 4;
     options_.logger = [](LogLevel, std::string_view) {};
   }

@@ -13,15 +13,19 @@ namespace tamis {
 enum class FilterAllocation : uint8_t {
   kUniform = 0,   // the same bits per key in every level
   kPerLevel = 1,  // FilterOptions::bits_per_level
-  kOptimal = 2,   // for the fewest wasted reads, from the sizes of all runs and what lookups have found so far
+  kOptimal = 2,   // for the fewest wasted reads, from the sizes of all runs and what lookups have found so far (default)
 };
 
 struct FilterOptions {
   // kNone: tables get no filter. Default kBlockedBloom.
   FilterKind kind = FilterKind::kBlockedBloom;
-  FilterAllocation allocation = FilterAllocation::kUniform;
-  // For kUniform: bits per key, 2 to 24 in steps of 1/8, or 0 for no filter. Default 10 (0.97 % false positives).
-  // For kOptimal: the most that keys may have on average, 0 to 24; a table gets none, or 2 to 24.
+  // Of the tables of the last level (number compaction.levels - 1), which hold most keys and are asked least often for what another level
+  // has: kRibbon saves about a third of their filters' memory at the same rate, for slower building and probing. Unset: like `kind`. Not
+  // kNone. Without effect if `kind` is kNone. A table that is moved there keeps its filter until RebuildFilters.
+  std::optional<FilterKind> last_level_kind{};
+  FilterAllocation allocation = FilterAllocation::kOptimal;
+  // For kOptimal: the most that keys may have on average, 0 to 24; a table gets none, or 2 to 24. Default 10.
+  // For kUniform: bits per key, 2 to 24 in steps of 1/8, or 0 for no filter (10: 0.97 % false positives).
   double bits_per_key = 10.0;
   // For kPerLevel: by level number as the stats print it (0 = L0); the last entry repeats; 0 = no filter in that level.
   std::vector<double> bits_per_level{};
@@ -29,7 +33,9 @@ struct FilterOptions {
   uint64_t memory_budget_bytes = 0;
   // For kOptimal: bits are spent only until this many wasted reads per lookup are predicted. 0: the whole budget is spent.
   double wasted_reads_goal = 0.001;
-  // Seed of the key hash. Acts only when the database is created (unset: drawn at random); another value later is FailedPrecondition.
+  // Seed of the key hash. Not a secret: the header of every filter holds it, and whoever knows it and the keys can choose absent keys that
+  // pass nearly all filters (against another seed they pass at the ordinary rate). Acts only when the database is created (unset: drawn at
+  // random); another value later is FailedPrecondition.
   std::optional<uint64_t> hash_seed{};
 };
 
