@@ -51,5 +51,6 @@ void RegisterLoadCommand(CLI::App* app, int* exit_code);    // load
 void RegisterStatsCommands(CLI::App* app, int* exit_code);  // stats, filters
 void RegisterVerifyCommand(CLI::App* app, int* exit_code);  // verify
 void RegisterDumpCommand(CLI::App* app, int* exit_code);    // dump
+void RegisterStudyCommand(CLI::App* app, int* exit_code);   // study
 
 }  // namespace tamis::tools

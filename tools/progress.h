@@ -1,4 +1,5 @@
-// Progress of a long command on standard error: a bar that is redrawn on a terminal, a plain line every ten seconds elsewhere.
+// Progress of a long command on standard error: a bar that is redrawn on a terminal, a plain line every ten seconds elsewhere,
+// with the time that is left at the pace so far.
 #pragma once
 
 #include <chrono>
@@ -27,6 +28,7 @@ class ProgressReport {
   const std::string unit_;
   const bool terminal_;
   bool drawn_ = false;
+  const std::chrono::steady_clock::time_point begin_;
   std::chrono::steady_clock::time_point last_;
 };
 

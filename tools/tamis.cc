@@ -13,7 +13,7 @@ constexpr char kDescription[] =
     "\n"
     "Keys and values are text with escapes (\\t \\n \\r \\0 \\\\ \\xHH), or hexadecimal digits with --hex.\n"
     "get, scan, stats, filters, verify and dump only read: they take no lock, write nothing, and may run beside a program that has the\n"
-    "database open. put, delete, load and compact need the database for themselves.";
+    "database open. put, delete, load and compact need the database for themselves. study makes its own, and removes them.";
 
 constexpr char kFooter[] =
     "Exit codes: 0 done or found, 1 not found, 2 wrong usage, 3 damage found, 4 any other failure.\n"
@@ -36,6 +36,7 @@ int Run(int argc, char** argv) {
   tamis::tools::RegisterStatsCommands(&app, &exit_code);
   tamis::tools::RegisterVerifyCommand(&app, &exit_code);
   tamis::tools::RegisterDumpCommand(&app, &exit_code);
+  tamis::tools::RegisterStudyCommand(&app, &exit_code);
   app.footer(kFooter);  // after the commands: each would take it over
   try {
     app.parse(argc, argv);
