@@ -85,7 +85,7 @@ TEST_F(CommandTest, WrongUsageIsExitCodeTwo) {
 
 TEST_F(CommandTest, HelpIsExitCodeZeroForEveryCommand) {
   EXPECT_EQ(Tamis("--help").exit_code, 0);
-  for (const char* name : {"put", "get", "delete", "scan", "load", "compact", "stats", "filters", "verify", "dump"}) {
+  for (const char* name : {"put", "get", "delete", "scan", "load", "compact", "stats", "filters", "verify", "dump", "study"}) {
     const Ran ran = Tamis(std::string(name) + " --help");
     EXPECT_EQ(ran.exit_code, 0) << name;
     EXPECT_GT(ran.output.size(), 100U) << name;

@@ -29,7 +29,7 @@ struct StudyPart {
   uint32_t shard = 1;  // of shards, from 1
   uint32_t shards = 1;
   // Databases are made in a new folder in here, which is removed at the end, whatever the end is.
-  std::string parent_directory;
+  std::string parent_directory{};
 };
 
 struct CellResult {
