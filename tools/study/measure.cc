@@ -213,17 +213,22 @@ FilterOptions FilterOptionsOf(const StudyDatabase& database, uint64_t seed) {
 
 uint64_t DeletedKeysOf(uint64_t keys) { return std::max<uint64_t>(1, keys / 50); }
 
-absl::Status TrainTree(DB* db, const TreeShape& shape, double absent_percent, const Progress& progress) {
+absl::Status LearnFromLookups(DB* db, const TreeShape& shape, double absent_percent, uint64_t lookups, const Progress& progress) {
   const LookupMix mix{.keys = shape.keys, .absent_percent = absent_percent};
   LookupStream stream(mix, shape.seed, kTrainingStream);
   std::string key;
   PinnedValue value;
-  for (uint64_t i = 0; i < kTrainingLookups; ++i) {
+  for (uint64_t i = 0; i < lookups; ++i) {
     if (!GoOn(progress, i)) return Stopped();
     stream.Next(&key);
     const absl::Status status = db->Get(ReadOptions(), key, &value);
     if (!status.ok() && !absl::IsNotFound(status)) return status;
   }
+  return absl::OkStatus();
+}
+
+absl::Status TrainTree(DB* db, const TreeShape& shape, double absent_percent, const Progress& progress) {
+  if (absl::Status s = LearnFromLookups(db, shape, absent_percent, kTrainingLookups, progress); !s.ok()) return s;
   return db->RebuildFilters([&](uint64_t, uint64_t) { return !progress || progress(kTrainingLookups, 0); });
 }
 

@@ -67,8 +67,11 @@ uint64_t LookupsOf(const StudyCell& cell, const MeasureSettings& settings);
 FilterOptions FilterOptionsOf(const StudyDatabase& database, uint64_t seed);
 uint64_t DeletedKeysOf(uint64_t keys);
 
-// For kOptimal: lets the database learn from lookups, of which the share `absent_percent` is for absent keys, and gives the tables the
-// filters that follow. More than 2^16, for without them the last level's filter is never dropped.
+// Looks keys up, the share `absent_percent` of them absent ones, so that the database learns what its lookups find.
+absl::Status LearnFromLookups(DB* db, const TreeShape& shape, double absent_percent, uint64_t lookups, const Progress& progress);
+
+// For kOptimal: lets the database learn from kTrainingLookups and gives the tables the filters that follow. (More than 2^16: without them
+// the last level's filter is never dropped.)
 inline constexpr uint64_t kTrainingLookups = uint64_t{1} << 17;
 absl::Status TrainTree(DB* db, const TreeShape& shape, double absent_percent, const Progress& progress);
 

@@ -16,7 +16,8 @@ namespace {
 // What a key takes in a table, about: 16 + 100 bytes of which half compress away, and its share of index and filter.
 constexpr double kStoredBytesPerKey = 80;
 constexpr uint64_t kLeastLevelBase = 4096;  // CompactionOptions::level_base_bytes
-constexpr double kFullEnough = 0.7;         // of a level's target: leaves room for what falls from above
+constexpr double kFullEnough = 0.65;        // of a level's target: leaves room for what falls from above
+constexpr double kLanded = 0.05;            // of a level's target: it grew by a piece
 constexpr int kPiecesPerLevel = 5;
 constexpr int kMostPieces = 60;
 constexpr uint64_t kKeysBetweenProgress = 1024;
@@ -82,15 +83,18 @@ class Builder {
     return shape_.deleted_keys == 0 ? absl::OkStatus() : Settle();
   }
 
-  // Overwrites keys in pieces of a fifth of the level, which come to lie in it or, of smaller levels above, in these first.
+  // Overwrites keys in pieces of a fifth of the level, which come to lie in it or, of smaller levels above, in these first. The last piece
+  // has to stay: a level that gave a table to the next one lacks that table's range of keys, until the next piece closes the gap.
   absl::Status FillLevel(uint32_t level) {
+    double before = 0;
     for (int piece = 0; piece < kMostPieces; ++piece) {
       const absl::StatusOr<Stats> stats = db_->GetStats();
       if (!stats.ok()) return stats.status();
-      const LevelStats& now = stats->levels[level];
-      if (static_cast<double>(now.bytes) >= kFullEnough * static_cast<double>(now.target_bytes) && now.files != 0) break;
-      const double keys = static_cast<double>(now.target_bytes) / kStoredBytesPerKey / kPiecesPerLevel;
-      for (auto i = static_cast<uint64_t>(std::max(keys, 2.0)); i > 0; --i) {
+      const auto bytes = static_cast<double>(stats->levels[level].bytes);
+      const auto target = static_cast<double>(stats->levels[level].target_bytes);
+      if (piece != 0 && bytes >= kFullEnough * target && bytes >= before + kLanded * target) break;
+      before = bytes;
+      for (auto i = static_cast<uint64_t>(std::max(target / kStoredBytesPerKey / kPiecesPerLevel, 2.0)); i > 0; --i) {
         if (absl::Status s = Put(next_overwrite_++ % shape_.keys); !s.ok()) return s;
       }
       if (absl::Status s = Settle(); !s.ok()) return s;
@@ -148,7 +152,7 @@ Options TreeOptions(const TreeShape& shape, const FilterOptions& filter) {
   options.compaction.levels = kTreeLevels;
   options.compaction.size_ratio = shape.ratio;
   options.compaction.level_base_bytes = std::max(kLeastLevelBase, static_cast<uint64_t>(LevelBase(shape)));
-  options.compaction.target_file_bytes = std::clamp<uint64_t>(stored / 128, 16 << 10, 4 << 20);
+  options.compaction.target_file_bytes = std::clamp<uint64_t>(stored / 64, 64 << 10, 4 << 20);
   options.compaction.l0_trigger = 1;  // nothing stays in L0
   options.logger = [](LogLevel, std::string_view) {};
   return options;
@@ -168,5 +172,7 @@ absl::StatusOr<BuiltTree> BuildTree(const TreeShape& shape, const FilterOptions&
   built.db = *std::move(db);
   return built;
 }
+
+absl::Status RegrowTree(DB* db, const TreeShape& shape, const Progress& progress) { return Builder(shape, progress, db).Build(); }
 
 }  // namespace tamis::tools

@@ -41,4 +41,8 @@ struct BuiltTree {
 absl::StatusOr<BuiltTree> BuildTree(const TreeShape& shape, const FilterOptions& filter, const std::string& path,
                                     const Progress& progress = {});
 
+// Writes each key of such a database once more and brings its levels back into shape: every table is then made under the settings and what
+// the database has learned by now. Errors as BuildTree.
+absl::Status RegrowTree(DB* db, const TreeShape& shape, const Progress& progress = {});
+
 }  // namespace tamis::tools
