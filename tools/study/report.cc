@@ -36,6 +36,13 @@ std::string Figure(const Spread& spread, bool several) {
   return absl::StrFormat("%s [%s, %s]", Figure(spread.value), Figure(spread.least), Figure(spread.greatest));
 }
 
+std::string MicrosFigure(double value) { return value < 10 ? absl::StrFormat("%.2f", value) : Figure(value); }
+
+std::string MicrosFigure(const Spread& spread, bool several) {
+  if (!several) return MicrosFigure(spread.value);
+  return absl::StrFormat("%s [%s, %s]", MicrosFigure(spread.value), MicrosFigure(spread.least), MicrosFigure(spread.greatest));
+}
+
 // Axes on which the section's cells differ; the first if they do not at all.
 std::vector<size_t> VaryingAxes(const StudyResult& result, size_t section) {
   std::vector<size_t> axes;
@@ -100,7 +107,7 @@ void PrintSection(const StudyResult& result, size_t section) {
     for (const std::string& figure :
          {Figure(sum.predicted_wasted), Figure(sum.observed_wasted, several), absl::StrFormat("%.1f %%", 100 * sum.saved),
           absl::StrFormat("%.2f", sum.bits_per_key), absl::StrFormat("%.0f", sum.filter_bytes / 1024), Figure(sum.considered),
-          Figure(sum.skipped), Figure(sum.blocks_read), Figure(sum.median_micros, several), Figure(sum.p99_micros, several),
+          Figure(sum.skipped), Figure(sum.blocks_read), MicrosFigure(sum.median_micros, several), MicrosFigure(sum.p99_micros.value),
           absl::StrFormat("%.0f", sum.build_nanos_per_key)}) {
       row.push_back(figure);
     }
