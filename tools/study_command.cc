@@ -132,14 +132,17 @@ absl::Status RunCommand(const StudyArgs& args) {
   return absl::OkStatus();
 }
 
+constexpr char kAbsentKindHelp[] =
+    "far: outside the range of all keys; between: among them; prefix: a present key and one byte; deleted; against: keys that the "
+    "filters were found to be wrong about";
+
 constexpr const char* kAxisHelp[kAxes] = {
     "none, blocked_bloom, split_block_bloom, classic_bloom, ribbon",
     "Bits per key, 2 to 24 (optimal: the most, on average)",
     "uniform; optimal (up to a goal of .001 wasted reads) or optimal:GOAL, having learned from lookups; levels:24/16/10, from the top",
     "Populated levels, 1 to 7",
     "Lookups for absent keys, percent",
-    "far: outside the range of all keys; between: among them; prefix: a present key and one byte; deleted; against: keys that the "
-    "filters were found to be wrong about",
+    kAbsentKindHelp,
     "uniform or zipf:THETA",
     "Block cache, bytes, or with suffix K, M, G",
     "warm, or cold: no cached blocks, the files' pages dropped"};
