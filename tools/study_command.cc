@@ -168,7 +168,7 @@ void RegisterStudyCommand(CLI::App* app, int* exit_code) {
   command->add_option("--keys", args->keys, "Keys of each database (300000)");
   command->add_option("--lookups", args->lookups, "Lookups of each repeat (100000; cold: a fiftieth)");
   command->add_option("--repeats", args->repeats, "Repeats of each cell (3)");
-  command->add_option("--ratio", args->ratio, "Size ratio of neighbouring levels (10)");
+  command->add_option("--ratio", args->ratio, "Size ratio of neighbouring levels (6)");
   command->add_flag("--quick", args->quick, "8000 keys, 2000 lookups, one repeat, ratio 3: seconds");
   command->add_option("--seed", args->seed, "Of keys, filters and lookups (1)");
   command->add_option("--shard", args->shard, "I/N: only part I of N (1/1)");

@@ -19,7 +19,7 @@ struct StudyPlan {
   std::vector<StudySection> sections;
   uint64_t keys = 300000;
   uint64_t lookups = 100000;  // a repeat of a cell
-  uint32_t ratio = 10;        // of the sizes of neighbouring levels
+  uint32_t ratio = 6;         // of the sizes of neighbouring levels
   friend bool operator==(const StudyPlan&, const StudyPlan&) = default;
 };
 
