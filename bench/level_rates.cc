@@ -40,6 +40,7 @@ namespace {
 
 constexpr double kBitsPerKey = 10;
 constexpr uint64_t kTrainingLookups = uint64_t{1} << 20;
+constexpr double kBitsBar = .05;  // of the average bits per key, headers and whole lines included
 constexpr uint64_t kFewestWasted = 1000;
 constexpr uint64_t kMostLookups = 4000000;
 // Filters are rounded up to whole lines, of 51 keys at 10 bits: the uppermost of five levels of these gets 350 keys, 6.8 lines. (Of 5 M
@@ -154,7 +155,9 @@ void PrintLine(const Tree& tree, double absent, const char* name, const Rates& r
   char against[96] = "";
   if (bar > 0) {
     const double off = rates.observed / rates.allocator;
-    std::snprintf(against, sizeof against, "%.3f (bar 1 +- %.2f): %s", off, bar, Verdict(std::abs(off - 1) <= bar));
+    std::snprintf(
+        against, sizeof against, "%.3f (bar 1 +- %.2f): %s", off, bar,
+        Verdict(std::abs(off - 1) <= bar && std::abs(rates.bits_per_key / kBitsPerKey - 1) <= kBitsBar && rates.wasted >= kFewestWasted));
   }
   std::printf("%-8u %-10g %-20s %9.3f %9llu %10.6f %10.6f %10.6f   %s\n", tree.shape.levels, absent, name, rates.bits_per_key,
               static_cast<unsigned long long>(rates.wasted), rates.observed, rates.model, rates.allocator, against);
