@@ -25,7 +25,8 @@
 namespace tamis::bench {
 namespace {
 
-constexpr FilterKind kKinds[] = {FilterKind::kBlockedBloom, FilterKind::kSplitBlockBloom, FilterKind::kClassicBloom, FilterKind::kRibbon};
+constexpr FilterKind kKinds[] = {FilterKind::kBlockedBloom, FilterKind::kSplitBlockBloom, FilterKind::kClassicBloom, FilterKind::kRibbon,
+                                 FilterKind::kBinaryFuse};
 constexpr uint64_t kShares[] = {0, 25, 50, 75, 100};
 constexpr size_t kBatch = 32;
 

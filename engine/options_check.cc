@@ -25,6 +25,7 @@ bool TablesCanHave(FilterKind kind) {
     case FilterKind::kSplitBlockBloom:
     case FilterKind::kClassicBloom:
     case FilterKind::kRibbon:
+    case FilterKind::kBinaryFuse:
       return true;
     default:
       return false;

@@ -65,4 +65,12 @@ absl::StatusOr<FilterBytes> BlockedBloomBuilder::Finish() {
   return bytes;
 }
 
+absl::StatusOr<FilterBytes> BlockedBloomOf(const FilterBuildOptions& options, uint32_t eighths, const uint64_t* hashes, uint64_t count) {
+  FilterBuildOptions blocked = options;
+  blocked.kind = FilterKind::kBlockedBloom;
+  BlockedBloomBuilder builder(blocked, eighths);
+  for (uint64_t i = 0; i < count; ++i) builder.AddHash(hashes[i]);
+  return builder.Finish();
+}
+
 }  // namespace tamis::internal

@@ -43,6 +43,9 @@ class BlockedBloomBuilder final : public FilterBuilder {
   uint64_t keys_ = 0;
 };
 
+// The filter of these hashes, for builders of other kinds that cannot make their own; `options.kind` does not count.
+absl::StatusOr<FilterBytes> BlockedBloomOf(const FilterBuildOptions& options, uint32_t eighths, const uint64_t* hashes, uint64_t count);
+
 // Sets the bits of `count` hashes in `lines` lines.
 void BlockedBloomInsert(unsigned char* base, uint64_t lines, uint32_t probes, const uint64_t* hashes, size_t count);
 

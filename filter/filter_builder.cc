@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "filter/binary_fuse_builder.h"
 #include "filter/blocked_bloom.h"
 #include "filter/classic_bloom.h"
 #include "filter/filter_format.h"
@@ -24,6 +25,8 @@ absl::StatusOr<std::unique_ptr<FilterBuilder>> FilterBuilder::Create(const Filte
       return std::make_unique<internal::ClassicBloomBuilder>(options, *eighths);
     case FilterKind::kRibbon:
       return std::make_unique<internal::RibbonBuilder>(options, *eighths);
+    case FilterKind::kBinaryFuse:
+      return std::make_unique<internal::BinaryFuseBuilder>(options, *eighths);
     case FilterKind::kNone:
       break;
   }

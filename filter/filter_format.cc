@@ -6,6 +6,7 @@
 #include <new>
 
 #include "absl/strings/str_cat.h"
+#include "filter/binary_fuse.h"
 #include "filter/hash.h"
 #include "filter/ribbon.h"
 #include "tamis/filter_prefix.h"
@@ -39,7 +40,7 @@ absl::string_view NameOf(FilterKind kind) {
   return {name.data(), name.size()};
 }
 
-bool IsKnownKind(FilterKind kind) { return kind >= FilterKind::kBlockedBloom && kind <= FilterKind::kRibbon; }
+bool IsKnownKind(FilterKind kind) { return kind >= FilterKind::kBlockedBloom && kind <= FilterKind::kBinaryFuse; }
 
 bool IsKnownHash(uint8_t hash_id) { return hash_id >= kFilterHashXxh3 && hash_id <= kFilterHashXxh3_128; }
 
@@ -48,6 +49,12 @@ bool IsPossibleHash(FilterKind kind, uint8_t hash_id, uint64_t seed) {
   if (hash_id == kFilterHashXxh64) return kind == FilterKind::kSplitBlockBloom && seed == 0;
   if (hash_id == kFilterHashXxh3_128) return kind == FilterKind::kClassicBloom;
   return hash_id == kFilterHashXxh3;
+}
+
+// The bits of the layout that the kind uses.
+uint32_t LayoutMask(FilterKind kind) {
+  if (kind == FilterKind::kRibbon) return 0xffffffff;
+  return kind == FilterKind::kBinaryFuse ? 0xffff : 0;
 }
 
 // What is not known here: the rest of the header then cannot be trusted to mean what it says.
@@ -61,7 +68,7 @@ absl::Status CheckKnown(const unsigned char* bytes) {
   if (rule.kind > FilterPrefixKind::kDelimiter || (rule.kind == FilterPrefixKind::kNone && rule.argument != 0)) {
     return absl::UnimplementedError(absl::StrCat("filter with prefix rule ", bytes[8], " (", rule.argument, ") is not known here"));
   }
-  if (bytes[9] != 0 || (header.kind != FilterKind::kRibbon && header.lower_blocks != 0)) {
+  if (bytes[9] != 0 || (header.layout & ~LayoutMask(header.kind)) != 0) {
     return absl::UnimplementedError("filter uses reserved header bytes");
   }
   return absl::OkStatus();
@@ -77,6 +84,8 @@ uint32_t MaxProbes(FilterKind kind) {
       return kMaxClassicProbes;
     case FilterKind::kRibbon:
       return kMaxRibbonColumns;
+    case FilterKind::kBinaryFuse:
+      return kFuseWidths[1];
     case FilterKind::kNone:
       break;
   }
@@ -145,9 +154,14 @@ uint64_t FilterBodyLines(const FilterHeader& header) {
       lines = header.lines % 512 == 0 ? header.lines / 512 : 0;
       break;
     case FilterKind::kRibbon: {
-      const RibbonShape shape = RibbonShape::Of(header.lines, header.probes, header.lower_blocks);
+      const RibbonShape shape = RibbonShape::Of(header.lines, header.probes, header.layout);
       if (!IsPossibleRibbonShape(shape)) return 0;
       lines = (shape.segments() + RibbonAttemptSegments(shape.regions())) * kRibbonSegmentBytes / kFilterLineBytes;
+      break;
+    }
+    case FilterKind::kBinaryFuse: {
+      const FuseShape shape = FuseShape::Of(header.lines, header.probes, header.layout);
+      lines = IsPossibleFuseShape(shape) ? shape.lines() : 0;
       break;
     }
   }
@@ -156,7 +170,8 @@ uint64_t FilterBodyLines(const FilterHeader& header) {
 
 uint64_t FilterBodyBits(const FilterHeader& header) {
   if (header.kind == FilterKind::kSplitBlockBloom) return header.lines * kSplitBlockBytes * 8;
-  if (header.kind == FilterKind::kRibbon) return RibbonShape::Of(header.lines, header.probes, header.lower_blocks).body_bytes() * 8;
+  if (header.kind == FilterKind::kRibbon) return RibbonShape::Of(header.lines, header.probes, header.layout).body_bytes() * 8;
+  if (header.kind == FilterKind::kBinaryFuse) return FuseShape::Of(header.lines, header.probes, header.layout).bits();
   return FilterBodyLines(header) * 512;
 }
 
@@ -189,7 +204,7 @@ void SealFilter(const FilterHeader& header, char* data, size_t size) {
   bytes[7] = header.probes;
   bytes[8] = static_cast<uint8_t>(header.prefix_rule.kind);
   for (int i = 0; i < 2; ++i) bytes[10 + i] = static_cast<unsigned char>(header.prefix_rule.argument >> (8 * i));
-  for (int i = 0; i < 4; ++i) bytes[12 + i] = static_cast<unsigned char>(header.lower_blocks >> (8 * i));
+  for (int i = 0; i < 4; ++i) bytes[12 + i] = static_cast<unsigned char>(header.layout >> (8 * i));
   Store64(bytes + 16, header.seed);
   Store64(bytes + 24, header.lines);
   Store64(bytes + 32, header.keys);
@@ -204,7 +219,7 @@ FilterHeader ParseFilterHeader(const unsigned char* bytes) {
   header.probes = bytes[7];
   header.prefix_rule.kind = static_cast<FilterPrefixKind>(bytes[8]);
   header.prefix_rule.argument = static_cast<uint16_t>(bytes[10] | (bytes[11] << 8));
-  for (int i = 0; i < 4; ++i) header.lower_blocks |= uint32_t{bytes[12 + i]} << (8 * i);
+  for (int i = 0; i < 4; ++i) header.layout |= uint32_t{bytes[12 + i]} << (8 * i);
   header.seed = Load64(bytes + 16);
   header.lines = Load64(bytes + 24);
   header.keys = Load64(bytes + 32);

@@ -9,21 +9,23 @@
 //        6     1  hash id (kFilterHash...): 1 = XXH3-64 of the key with the seed; 2 = XXH64, seed 0 (kind 2 only); 3 = XXH3-128 with the
 //        seed
 //                 (kind 3 only)
-//        7     1  k, probes a key: kind 1: 1..16; 2: 8; 3: 1..24; 4: columns, 1..32
+//        7     1  k, probes a key: kind 1: 1..16; 2: 8; 3: 1..24; 4: columns, 1..32; 5: bits of a fingerprint, 8 or 16
 //        8     1  prefix rule (FilterPrefixKind): 0 = the whole key was hashed
 //        9     1  reserved, 0
 //       10     2  argument of the prefix rule (0; 1..65535; 0..255)
-//       12     4  kind 4: lower blocks, those with one column fewer, less than the blocks; others: reserved, 0
+//       12     4  kind 4: lower blocks, those with one column fewer, less than the blocks; kind 5: log2 of the segment, attempt, 0, 0;
+//                 others: reserved, 0
 //       16     8  seed of the hash; 0 with hash id 2
 //       24     8  units: kind 1: lines of 64 bytes, 1..2^40
 //                        kind 2: blocks of 32 bytes, 1..2^31
 //                        kind 3: bits m, a multiple of 512, 512..2^49
 //                        kind 4: blocks of 128 slots, 2..2^32 - 1
+//                        kind 5: slots, of at least three whole segments
 //       32     8  keys that were added; 2^64 - 1: not known
 //       40    16  owner: the table id, or zero
 //       56     8  XXH3-64, seed 0, of bytes [0, 56) and [64, 64 + 64 * lines)
 //       64   64n  the lines, as many as the units need; which bits a hash sets: filter_inline.h, split_block_bloom.h, classic_bloom.h,
-//                 ribbon.h. An odd number of kind 2's blocks leaves 32 zero bytes at the end.
+//                 ribbon.h, binary_fuse.h. An odd number of kind 2's blocks leaves 32 zero bytes at the end.
 //
 // A reader that does not know the version, kind, hash id or prefix rule, or meets a reserved byte in use, refuses the filter: it may then
 // assume nothing about what the bits mean.
@@ -60,7 +62,7 @@ struct FilterHeader {
   uint64_t keys = 0;
   FilterOwner owner{};
   FilterPrefixRule prefix_rule{};
-  uint32_t lower_blocks = 0;  // kRibbon
+  uint32_t layout = 0;  // kRibbon: lower blocks; kBinaryFuse: FuseShape::layout()
 };
 
 // Lines of 64 bytes after the header, or 0 if the kind, units, columns or lower blocks are impossible. 64-bit throughout.

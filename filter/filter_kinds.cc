@@ -1,8 +1,10 @@
 // Reading, of all kinds alike: the probes of kinds other than kBlockedBloom (whose are inline), and what a filter says of itself.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
+#include "filter/binary_fuse.h"
 #include "filter/classic_bloom.h"
 #include "filter/filter_format.h"
 #include "filter/ribbon.h"
@@ -10,6 +12,16 @@
 #include "tamis/filter.h"
 
 namespace tamis {
+namespace {
+
+// Of the filter as it is: the model knows only bits per key.
+double PredictedRate(const internal::FilterHeader& header, double bits_per_key) {
+  if (header.kind == FilterKind::kRibbon) return internal::RibbonShape::Of(header.lines, header.probes, header.layout).Rate();
+  if (header.kind == FilterKind::kBinaryFuse) return std::ldexp(1.0, -int{header.probes});
+  return fpr_model::FalsePositiveRate(header.kind, bits_per_key, header.probes);
+}
+
+}  // namespace
 
 bool FilterView::MayContainOther(uint64_t hash) const {
   switch (kind_) {
@@ -19,9 +31,11 @@ bool FilterView::MayContainOther(uint64_t hash) const {
       if (hash_id_ == kFilterHashXxh3_128) return true;
       return internal::ClassicMayContain(base_, units_, probes_, internal::ClassicProbes(hash));
     case FilterKind::kRibbon: {
-      const internal::RibbonShape shape{units_, probes_, lower_blocks_, region_blocks_};
+      const internal::RibbonShape shape{units_, probes_, layout_, region_blocks_};
       return internal::RibbonMayContain(internal::RibbonProbe(base_, shape, hash));
     }
+    case FilterKind::kBinaryFuse:
+      return internal::FuseMayContain(base_, internal::FuseShape::Of(units_, probes_, layout_), hash);
     case FilterKind::kNone:
     case FilterKind::kBlockedBloom:
       break;
@@ -45,10 +59,13 @@ void FilterView::PrefetchOther(uint64_t hash) const {
       break;
     }
     case FilterKind::kRibbon: {
-      const internal::RibbonShape shape{units_, probes_, lower_blocks_, region_blocks_};
+      const internal::RibbonShape shape{units_, probes_, layout_, region_blocks_};
       internal::RibbonPrefetch(internal::RibbonProbe(base_, shape, hash));
       break;
     }
+    case FilterKind::kBinaryFuse:
+      internal::FusePrefetch(base_, internal::FuseShape::Of(units_, probes_, layout_), hash);
+      break;
     case FilterKind::kNone:
     case FilterKind::kBlockedBloom:
       break;
@@ -58,7 +75,11 @@ void FilterView::PrefetchOther(uint64_t hash) const {
 void FilterView::MayContainBatchOther(absl::Span<const uint64_t> hashes, absl::Span<bool> may) const {
   const size_t count = std::min(hashes.size(), may.size());
   if (kind_ == FilterKind::kRibbon) {
-    internal::RibbonMayContainBatch(base_, {units_, probes_, lower_blocks_, region_blocks_}, hashes.data(), may.data(), count);
+    internal::RibbonMayContainBatch(base_, {units_, probes_, layout_, region_blocks_}, hashes.data(), may.data(), count);
+    return;
+  }
+  if (kind_ == FilterKind::kBinaryFuse) {
+    internal::FuseMayContainBatch(base_, internal::FuseShape::Of(units_, probes_, layout_), hashes.data(), may.data(), count);
     return;
   }
   // Smaller groups than the blocked kind's 32: a key of kClassicBloom is four lines at first.
@@ -91,9 +112,7 @@ FilterInfo FilterView::Info() const {
     info.predicted_fpr = 1;
   } else if (header.keys != 0) {
     info.bits_per_key = static_cast<double>(info.bits) / static_cast<double>(header.keys);
-    info.predicted_fpr = header.kind == FilterKind::kRibbon
-                             ? internal::RibbonShape::Of(header.lines, header.probes, header.lower_blocks).Rate()
-                             : fpr_model::FalsePositiveRate(header.kind, info.bits_per_key, header.probes);
+    info.predicted_fpr = PredictedRate(header, info.bits_per_key);
   }
   return info;
 }

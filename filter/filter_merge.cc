@@ -22,8 +22,9 @@ absl::Status CheckMergeable(const FilterView& a, const FilterView& b) {
   const FilterHeader x = HeaderOf(a);
   const FilterHeader y = HeaderOf(b);
   if (x.kind != y.kind) return Differ("kinds", static_cast<uint8_t>(x.kind), static_cast<uint8_t>(y.kind));
-  if (x.kind == FilterKind::kRibbon)
-    return absl::UnimplementedError("ribbon filters cannot be merged: their bits solve equations of all keys");
+  if (x.kind == FilterKind::kRibbon || x.kind == FilterKind::kBinaryFuse) {
+    return absl::UnimplementedError("ribbon and binary fuse filters cannot be merged: their bits solve equations of all keys");
+  }
   if (x.hash_id != y.hash_id) return Differ("hash ids", x.hash_id, y.hash_id);
   if (x.seed != y.seed) return Differ("seeds", x.seed, y.seed);
   if (x.prefix_rule.kind != y.prefix_rule.kind) {
@@ -93,6 +94,9 @@ absl::StatusOr<FilterBytes> IntersectFiltersHint(const FilterView& a, const Filt
 absl::StatusOr<FilterKeyEstimate> EstimateFilterKeys(const FilterView& filter) {
   if (!filter.has_filter()) return absl::InvalidArgumentError("a filter of kind none holds no keys to estimate");
   if (filter.kind() == FilterKind::kRibbon) return absl::UnimplementedError("half of a ribbon filter's bits are set whatever it holds");
+  if (filter.kind() == FilterKind::kBinaryFuse) {
+    return absl::UnimplementedError("the set bits of a binary fuse filter are a matter of chance: they do not tell the number of keys");
+  }
   const double fill = filter.MeasuredFill();
   if (fill >= 1) return absl::OutOfRangeError("every bit of the filter is set: any number of keys from some on");
   const double hits = -std::log1p(-fill);  // -ln of the unset share

@@ -21,6 +21,8 @@ std::string_view FilterKindName(FilterKind kind) {
       return "classic_bloom";
     case FilterKind::kRibbon:
       return "ribbon";
+    case FilterKind::kBinaryFuse:
+      return "binary_fuse";
   }
   return "unknown";
 }
@@ -42,9 +44,9 @@ absl::StatusOr<FilterView> FilterView::Open(std::string_view bytes, const Filter
   view.probes_ = header->probes;
   view.hash_id_ = header->hash_id & 0xf;
   if (header->kind == FilterKind::kRibbon) {
-    view.region_blocks_ = internal::RibbonShape::Of(header->lines, header->probes, header->lower_blocks).region_blocks & 0xfff;
-    view.lower_blocks_ = header->lower_blocks;
+    view.region_blocks_ = internal::RibbonShape::Of(header->lines, header->probes, header->layout).region_blocks & 0xfff;
   }
+  view.layout_ = header->layout;
   view.lines_ = header->kind == FilterKind::kBlockedBloom ? header->lines : 0;
   view.units_ = header->lines;
   view.base_ = reinterpret_cast<const unsigned char*>(bytes.data()) + internal::kFilterHeaderBytes;

@@ -17,6 +17,9 @@
 //
 // kClassicBloom. With k probes the share of set bits is 1 - e^(-k/c) for any number of keys but a few, and the rate its k-th power.
 //
+// kBinaryFuse. A fingerprint of w bits lets 2^-w of the absent keys pass, whatever the filter holds. The steps are those of 1.1875 slots a
+// key, what 10^5 keys need.
+//
 // kRibbon. A column lets half of the absent keys pass; c' = (bits per key) / (slots per key) columns on average, which is 1 + floor for a
 // part of the keys and floor for the others.
 #include <algorithm>
@@ -26,6 +29,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "filter/binary_fuse_builder.h"
 #include "filter/filter_format.h"
 #include "filter/ribbon_builder.h"
 #include "filter/split_block_bloom.h"
@@ -135,6 +139,12 @@ double SplitBlockRate(double bits_per_key) {
   });
 }
 
+// The width that the builder would choose for many keys; 0: it makes a filter of kind kBlockedBloom instead.
+uint32_t FuseWidth(double bits_per_key) {
+  if (bits_per_key >= 16 * internal::kFuseSlotsPerKey) return 16;
+  return bits_per_key >= 8 * internal::kFuseSlotsPerKey ? 8 : 0;
+}
+
 double RibbonColumns(double bits_per_key) { return bits_per_key / internal::kRibbonSlotsPerKey; }
 
 double RibbonRate(double bits_per_key) {
@@ -164,8 +174,9 @@ class StepRates {
 
 // REQUIRES: a kind that can be built.
 const StepRates& StepRatesOf(FilterKind kind) {
-  static const std::array<StepRates, 4> steps = {StepRates(FilterKind::kBlockedBloom), StepRates(FilterKind::kSplitBlockBloom),
-                                                 StepRates(FilterKind::kClassicBloom), StepRates(FilterKind::kRibbon)};
+  static const std::array<StepRates, 5> steps = {StepRates(FilterKind::kBlockedBloom), StepRates(FilterKind::kSplitBlockBloom),
+                                                 StepRates(FilterKind::kClassicBloom), StepRates(FilterKind::kRibbon),
+                                                 StepRates(FilterKind::kBinaryFuse)};
   return steps[static_cast<size_t>(kind) - 1];
 }
 
@@ -187,6 +198,9 @@ double FalsePositiveRate(FilterKind kind, double bits_per_key, uint32_t probes) 
       return std::pow(-std::expm1(-static_cast<double>(probes) / bits_per_key), probes);
     case FilterKind::kRibbon:
       return RibbonRate(bits_per_key);
+    case FilterKind::kBinaryFuse:
+      if (FuseWidth(bits_per_key) == 0) return BlockedBloomRate(bits_per_key, std::min(probes, kMaxProbes));
+      return std::ldexp(1.0, -static_cast<int>(FuseWidth(bits_per_key)));
     case FilterKind::kNone:
       break;
   }
@@ -209,6 +223,8 @@ uint32_t BestProbes(FilterKind kind, double bits_per_key) {
       // Clamped first, and so that NaN gives one: the conversion of a double that is out of range is not defined.
       if (!(RibbonColumns(bits_per_key) > 1)) return 1;
       return static_cast<uint32_t>(std::ceil(std::min(RibbonColumns(bits_per_key), double{internal::kMaxRibbonColumns})));
+    case FilterKind::kBinaryFuse:
+      return FuseWidth(bits_per_key) != 0 ? FuseWidth(bits_per_key) : ProbesFor(kProbeThresholds, bits_per_key);
     case FilterKind::kNone:
       break;
   }
@@ -237,6 +253,10 @@ double ExpectedFill(FilterKind kind, double bits_per_key, uint32_t probes) {
       return -std::expm1(-static_cast<double>(probes) / bits_per_key);
     case FilterKind::kRibbon:
       return .5 / internal::kRibbonSlotsPerKey;
+    case FilterKind::kBinaryFuse:
+      // Half of the bits of the slots that are some key's own; the others are zero.
+      if (FuseWidth(bits_per_key) == 0) return ExpectedFill(FilterKind::kBlockedBloom, bits_per_key, probes);
+      return .5 * FuseWidth(bits_per_key) / bits_per_key;
     case FilterKind::kNone:
       break;
   }
@@ -250,6 +270,9 @@ absl::StatusOr<uint64_t> SizeBytes(FilterKind kind, uint64_t keys, double bits_p
   if (!eighths.ok()) return eighths.status();
   if (kind == FilterKind::kRibbon && keys < internal::kMinRibbonKeys) *eighths = internal::RibbonFallbackEighths(*eighths);
   uint64_t lines = internal::FilterLinesFor(keys, *eighths);
+  if (kind == FilterKind::kBinaryFuse) {
+    if (const auto shape = internal::FuseShapeWithin(keys, *eighths)) lines = shape->lines();
+  }
   bool possible = lines <= internal::kMaxFilterLines;
   if (kind == FilterKind::kSplitBlockBloom) {
     const uint64_t blocks = internal::SplitBlocksFor(keys, *eighths);

@@ -162,20 +162,12 @@ double RibbonShape::Rate() const {
   return std::ldexp(1 + lower, -static_cast<int>(columns));
 }
 
-absl::StatusOr<FilterBytes> RibbonBuilder::Fallback(const uint64_t* hashes, uint64_t count) const {
-  FilterBuildOptions options = options_;
-  options.kind = FilterKind::kBlockedBloom;
-  BlockedBloomBuilder blocked(options, RibbonFallbackEighths(eighths_));
-  for (uint64_t i = 0; i < count; ++i) blocked.AddHash(hashes[i]);
-  return blocked.Finish();
-}
-
 absl::StatusOr<std::optional<FilterBytes>> RibbonBuilder::Ribbon(const RibbonShape& shape, uint64_t* hashes, uint64_t count) const {
   FilterHeader header = FilterHeaderOf(FilterKind::kRibbon, options_);
   header.keys = count;
   header.lines = shape.blocks;
   header.probes = static_cast<uint8_t>(shape.columns);
-  header.lower_blocks = static_cast<uint32_t>(shape.lower_blocks);
+  header.layout = static_cast<uint32_t>(shape.lower_blocks);
   const std::vector<uint64_t> ends = SortByRegion(hashes, count, shape.regions());
   RibbonBanding banding(shape);
   std::vector<unsigned char> attempts;
@@ -207,7 +199,7 @@ absl::StatusOr<FilterBytes> RibbonBuilder::Finish() {
       if (!ribbon.ok()) return ribbon.status();
       if (*ribbon) return **std::move(ribbon);
     }
-    return Fallback(hashes.get(), keys);
+    return BlockedBloomOf(options_, RibbonFallbackEighths(eighths_), hashes.get(), keys);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(absl::StrCat("no memory for the equations of ", keys, " keys"));
   }

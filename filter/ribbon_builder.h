@@ -64,8 +64,6 @@ class RibbonBuilder final : public CollectingBuilder {
  private:
   // Without a value: no solution in attempts_.
   absl::StatusOr<std::optional<FilterBytes>> Ribbon(const RibbonShape& shape, uint64_t* hashes, uint64_t count) const;
-  // The filter of kind kBlockedBloom that is made of the hashes instead.
-  absl::StatusOr<FilterBytes> Fallback(const uint64_t* hashes, uint64_t count) const;
 
   const uint32_t attempts_;
 };

@@ -11,8 +11,8 @@ namespace {
 FilterBits Undivided(double bits) { return {.bits_per_key = bits, .next = bits}; }
 
 const FilterCurve& CurveOfTables(FilterKind kind) {
-  static const std::array<FilterCurve, 5> curves = [] {
-    std::array<FilterCurve, 5> all;
+  static const std::array<FilterCurve, 6> curves = [] {
+    std::array<FilterCurve, 6> all;
     for (size_t i = 1; i < all.size(); ++i) all[i] = CurveOf(static_cast<FilterKind>(i)).value();
     return all;
   }();

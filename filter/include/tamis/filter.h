@@ -33,6 +33,7 @@ enum class FilterKind : uint8_t {
   kSplitBlockBloom = 2,  // Apache Parquet's layout: 32-byte blocks, eight probes, one a word
   kClassicBloom = 3,     // bits over the whole array: the lowest rate of a Bloom filter, k memory accesses a present key
   kRibbon = 4,           // linear equations: 30 % less memory than kClassicBloom at an equal rate, slower to build and to ask
+  kBinaryFuse = 5,  // fingerprints of 8 or 16 bits (0.39 and 0.0015 %) in three slots each: 10 % more memory than kRibbon, asked faster
 };
 std::string_view FilterKindName(FilterKind kind);  // "none", "blocked_bloom", ...
 
@@ -201,7 +202,7 @@ class FilterView {
   uint8_t probes_ = 0;
   uint16_t hash_id_ : 4 = 0;
   uint16_t region_blocks_ : 12 = 0;      // kRibbon
-  uint32_t lower_blocks_ = 0;            // kRibbon
+  uint32_t layout_ = 0;                  // kRibbon, kBinaryFuse
   uint64_t lines_ = 0;                   // kBlockedBloom; 0 for all other kinds
   uint64_t units_ = 0;                   // what the kind counts (filter/filter_format.h)
   const unsigned char* base_ = nullptr;  // first line; the header is right before it

@@ -8,7 +8,7 @@ namespace tamis {
 
 // The filter of all keys of `a` and `b`, bit for bit what one builder with the same lines and probes would have made of them. Only of equal
 // parameters: kind, hash id, seed, prefix rule, size in bits and probes; InvalidArgument names the one that differs. Unimplemented for
-// kRibbon, whose bits are solutions of equations and do not add up; InvalidArgument for kind none. ResourceExhausted without memory.
+// kRibbon and kBinaryFuse, whose bits are solutions of equations and do not add up; InvalidArgument for kind none. ResourceExhausted without memory.
 // Its number of keys is the sum of the two, so an upper bound (kFilterKeysUnknown if one is that). Its owner is `owner`.
 absl::StatusOr<FilterBytes> UnionFilters(const FilterView& a, const FilterView& b, const FilterOwner& owner = {});
 
@@ -22,7 +22,7 @@ struct FilterKeyEstimate {
   double keys = 0;
   double standard_error = 0;
 };
-// Unimplemented for kRibbon (half of its bits are set whatever it holds); InvalidArgument for kind none; OutOfRange if every bit is set.
+// Unimplemented for kRibbon and kBinaryFuse (their bits are set by chance); InvalidArgument for kind none; OutOfRange if every bit is set.
 absl::StatusOr<FilterKeyEstimate> EstimateFilterKeys(const FilterView& filter);
 
 }  // namespace tamis
