@@ -52,7 +52,7 @@ bool DbImpl::HasWantedFilter(const LiveTable& table, const TableFile& file) cons
   if (!file.filter_refusal().ok()) return false;
   const FilterInfo& info = file.filter_info();
   if (table.wanted_bits == 0) return !file.filter().has_filter();
-  if (info.kind != table.wanted_kind || info.seed != hash_seed_) return false;
+  if (info.kind != fpr_model::BuiltKind(table.wanted_kind, info.keys, table.wanted_bits) || info.seed != hash_seed_) return false;
   const absl::StatusOr<uint64_t> bytes = fpr_model::SizeBytes(table.wanted_kind, info.keys, table.wanted_bits);
   return bytes.ok() && *bytes == info.size_bytes;
 }
@@ -241,8 +241,10 @@ absl::StatusOr<uint64_t> DbImpl::RebuildFilter(const LiveTable& table, const Reb
 absl::StatusOr<std::shared_ptr<TableFile>> DbImpl::OwnFilterIfWanted(const LiveTable& table) const {
   TAMIS_ASSIGN_OR_RETURN(const TableReader* reader, table.file->Reader());
   const TableProperties& own = reader->properties();
-  if (own.filter_kind != table.wanted_kind) return std::shared_ptr<TableFile>();
-  const absl::StatusOr<uint64_t> bytes = fpr_model::SizeBytes(own.filter_kind, own.distinct_keys, table.wanted_bits);
+  if (own.filter_kind != fpr_model::BuiltKind(table.wanted_kind, own.distinct_keys, table.wanted_bits)) {
+    return std::shared_ptr<TableFile>();
+  }
+  const absl::StatusOr<uint64_t> bytes = fpr_model::SizeBytes(table.wanted_kind, own.distinct_keys, table.wanted_bits);
   if (!bytes.ok() || *bytes != own.filter_bytes) return std::shared_ptr<TableFile>();  // not worth a look
   std::shared_ptr<TableFile> next = table.file->WithFilter(std::nullopt, /*own_filter_unused=*/false);
   TAMIS_RETURN_IF_ERROR(next->Reader().status());

@@ -15,8 +15,8 @@ namespace tamis::internal {
 // Below this a filter of kind kBlockedBloom is made instead: 11 bits a key and more for 8-bit fingerprints.
 inline constexpr uint64_t kMinFuseKeys = 512;
 inline constexpr uint32_t kFuseAttempts = 64;  // the format has 256; each costs the whole build
-// What the model counts on: enough from 10^5 keys on (FuseSlotsFor says how many a number of keys has: 1.13 from 10^6 on).
-inline constexpr double kFuseSlotsPerKey = 1.1875;
+// What the model counts on: enough for 10^5 keys and more, rounded up to whole segments (the worst is 124,000; from 10^6 on it is 1.13).
+inline constexpr double kFuseSlotsPerKey = 1.203125;
 
 // The shape of a filter of that width, whatever the bits; nothing if it would pass the limits.
 std::optional<FuseShape> FuseShapeFor(uint64_t keys, uint32_t width);

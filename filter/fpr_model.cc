@@ -17,7 +17,7 @@
 //
 // kClassicBloom. With k probes the share of set bits is 1 - e^(-k/c) for any number of keys but a few, and the rate its k-th power.
 //
-// kBinaryFuse. A fingerprint of w bits lets 2^-w of the absent keys pass, whatever the filter holds. The steps are those of 1.1875 slots a
+// kBinaryFuse. A fingerprint of w bits lets 2^-w of the absent keys pass, whatever the filter holds. The steps are those of 1.203 slots a
 // key, what 10^5 keys need.
 //
 // kRibbon. A column lets half of the absent keys pass; c' = (bits per key) / (slots per key) columns on average, which is 1 + floor for a
@@ -261,6 +261,14 @@ double ExpectedFill(FilterKind kind, double bits_per_key, uint32_t probes) {
       break;
   }
   return 0;
+}
+
+FilterKind BuiltKind(FilterKind kind, uint64_t keys, double bits_per_key) {
+  const absl::StatusOr<uint32_t> eighths = internal::BitsPerKeyEighths(kind, bits_per_key);
+  if (!eighths.ok()) return kind;
+  if (kind == FilterKind::kRibbon && keys < internal::kMinRibbonKeys) return FilterKind::kBlockedBloom;
+  if (kind == FilterKind::kBinaryFuse && !internal::FuseShapeWithin(keys, *eighths)) return FilterKind::kBlockedBloom;
+  return kind;
 }
 
 absl::StatusOr<uint64_t> SizeBytes(FilterKind kind, uint64_t keys, double bits_per_key) {

@@ -286,6 +286,20 @@ TEST(BlockedBloomLarge, RareRatesAreTheExactOnes) {
   for (double bits : {10.0, 15.0, 20.0}) ExpectRate(100000000, bits, 10500);
 }
 
+TEST(BlockedBloomLarge, NoneOf100MillionKeysIsLost) {
+  if (std::getenv("TAMIS_ONCE") == nullptr) GTEST_SKIP() << "takes 10 s and 1 GB; set TAMIS_ONCE=1";
+  constexpr uint64_t kKeys = 100000000;
+  ASSERT_OK_AND_ASSIGN(auto builder, FilterBuilder::Create({.bits_per_key = 10}));
+  for (uint64_t i = 0; i < kKeys; ++i) builder->AddHash(Mix(i));
+  ASSERT_OK_AND_ASSIGN(const FilterBytes bytes, builder->Finish());
+  const FilterView view = Open(bytes);
+  ASSERT_EQ(view.Info().keys, kKeys);
+  uint64_t missing = 0;
+  for (uint64_t i = 0; i < kKeys; ++i) missing += view.MayContain(Mix(i)) ? 0 : 1;
+  std::printf("%llu keys, %llu lost\n", static_cast<unsigned long long>(kKeys), static_cast<unsigned long long>(missing));
+  EXPECT_EQ(missing, 0U);
+}
+
 TEST(BlockedBloomLarge, ShareOfSetBitsIsTheExactOne) {
   for (double bits : {2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0}) {
     const FilterBytes bytes = Build(Hashes(200000), bits);

@@ -28,7 +28,8 @@ constexpr double kOddBits[] = {-1,
                                -std::numeric_limits<double>::infinity()};
 
 TEST(FilterBuilder, CreateRefusesWhatItCannotBuild) {
-  for (FilterKind kind : {FilterKind::kBlockedBloom, FilterKind::kSplitBlockBloom, FilterKind::kClassicBloom, FilterKind::kRibbon}) {
+  for (FilterKind kind :
+       {FilterKind::kBlockedBloom, FilterKind::kSplitBlockBloom, FilterKind::kClassicBloom, FilterKind::kRibbon, FilterKind::kBinaryFuse}) {
     EXPECT_OK(FilterBuilder::Create({.kind = kind}));
     // Hash ids that there are not, or not for this kind, or not with a seed.
     for (int hash_id = 0; hash_id < 256; ++hash_id) {
@@ -40,7 +41,7 @@ TEST(FilterBuilder, CreateRefusesWhatItCannotBuild) {
       }
     }
   }
-  for (int kind : {0, 5, 255}) {
+  for (int kind : {0, 6, 255}) {
     EXPECT_CODE(FilterBuilder::Create({.kind = static_cast<FilterKind>(kind)}), absl::StatusCode::kInvalidArgument);
   }
   for (double bits : kOddBits) EXPECT_CODE(FilterBuilder::Create({.bits_per_key = bits}), absl::StatusCode::kInvalidArgument);

@@ -167,6 +167,16 @@ TEST(FilterFormat, ImpossibleSizesOfEachKindAreInvalidArgument) {
   for (uint64_t blocks : {uint64_t{0}, uint64_t{1}, uint64_t{2}, uint64_t{41}, uint64_t{1} << 32, uint64_t{1} << 60, kMax}) {
     EXPECT_CODE(KindWith64(FilterKind::kRibbon, 5120, 24, blocks, 8), kInvalid);
   }
+  // 1,000 keys: 11 segments of 128 slots.
+  EXPECT_OK(KindWith64(FilterKind::kBinaryFuse, 1000, 24, 1408, 8));
+  for (uint64_t slots : {uint64_t{0}, uint64_t{1}, uint64_t{128}, uint64_t{256}, uint64_t{1280}, uint64_t{1407}, uint64_t{1536},
+                         uint64_t{1} << 46, (uint64_t{1} << 46) + 128, uint64_t{1} << 60, kMax, kMax - 127}) {
+    EXPECT_CODE(KindWith64(FilterKind::kBinaryFuse, 1000, 24, slots, 8), kInvalid);
+  }
+  for (uint64_t log2 = 0; log2 < 256; ++log2) {  // 1,408 is 11 times 128
+    EXPECT_CODE(KindWith64(FilterKind::kBinaryFuse, 1000, 12, log2, 1), log2 <= 7 ? absl::StatusCode::kOk : kInvalid);
+  }
+  for (size_t at : {14, 15}) EXPECT_CODE(KindWith64(FilterKind::kBinaryFuse, 1000, at, 1, 1), absl::StatusCode::kUnimplemented);
   for (uint64_t lower : {uint64_t{0}, uint64_t{1}, uint64_t{42}, uint64_t{1000}, uint64_t{0xffffffff}}) {
     EXPECT_CODE(KindWith64(FilterKind::kRibbon, 5120, 12, lower, 4), kInvalid);
   }
@@ -178,6 +188,7 @@ TEST(FilterFormat, ImpossibleProbesOfEachKindAreInvalidArgument) {
     EXPECT_CODE(KindWith64(FilterKind::kSplitBlockBloom, 120, 7, static_cast<uint64_t>(k), 1), code(k == 8));
     EXPECT_CODE(KindWith64(FilterKind::kClassicBloom, 120, 7, static_cast<uint64_t>(k), 1), code(k >= 1 && k <= 24));
     EXPECT_CODE(KindWith64(FilterKind::kRibbon, 5120, 7, static_cast<uint64_t>(k), 1), code(k == 10));
+    EXPECT_CODE(KindWith64(FilterKind::kBinaryFuse, 1000, 7, static_cast<uint64_t>(k), 1), code(k == 8));
   }
 }
 

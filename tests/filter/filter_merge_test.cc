@@ -104,11 +104,14 @@ TEST(FilterMerge, DifferentParametersAreNamedAndRefused) {
   text(base, FilterView());
 }
 
-TEST(FilterMerge, RibbonIsUnimplemented) {
-  const FilterBytes bytes = Build(Hashes(1000), 10, {.kind = FilterKind::kRibbon});
-  EXPECT_CODE(UnionFilters(Open(bytes), Open(bytes)), absl::StatusCode::kUnimplemented);
-  EXPECT_CODE(IntersectFiltersHint(Open(bytes), Open(bytes)), absl::StatusCode::kUnimplemented);
-  EXPECT_CODE(EstimateFilterKeys(Open(bytes)), absl::StatusCode::kUnimplemented);
+TEST(FilterMerge, RibbonAndBinaryFuseAreUnimplemented) {
+  for (FilterKind kind : {FilterKind::kRibbon, FilterKind::kBinaryFuse}) {
+    const FilterBytes bytes = Build(Hashes(1000), 12, {.kind = kind});
+    ASSERT_EQ(Open(bytes).kind(), kind);
+    EXPECT_CODE(UnionFilters(Open(bytes), Open(bytes)), absl::StatusCode::kUnimplemented);
+    EXPECT_CODE(IntersectFiltersHint(Open(bytes), Open(bytes)), absl::StatusCode::kUnimplemented);
+    EXPECT_CODE(EstimateFilterKeys(Open(bytes)), absl::StatusCode::kUnimplemented);
+  }
 }
 
 TEST(FilterMerge, EstimateIsRightWithinItsError) {

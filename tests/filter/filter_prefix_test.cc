@@ -122,7 +122,8 @@ TEST(FilterPrefix, SamePrefixKnowsKeysThatAreShorterOrBetween) {
 
 TEST(FilterPrefix, RuleIsStoredAndOnlyTheExpectedOneOpens) {
   for (FilterPrefixRule rule : {kWhole, Fixed(1), Fixed(0x1234), Fixed(65535), Delimiter(0), Delimiter('/'), Delimiter(255)}) {
-    for (FilterKind kind : {FilterKind::kBlockedBloom, FilterKind::kSplitBlockBloom, FilterKind::kClassicBloom, FilterKind::kRibbon}) {
+    for (FilterKind kind : {FilterKind::kBlockedBloom, FilterKind::kSplitBlockBloom, FilterKind::kClassicBloom, FilterKind::kRibbon,
+                            FilterKind::kBinaryFuse}) {
       const FilterBytes bytes = Build(Hashes(600), 10, {.kind = kind, .prefix_rule = rule});
       EXPECT_EQ(FilterView::Open(bytes.view(), {}).ok(), rule == kWhole);
       if (rule != kWhole) EXPECT_CODE(FilterView::Open(bytes.view(), {}), absl::StatusCode::kFailedPrecondition);

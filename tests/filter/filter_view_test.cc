@@ -84,6 +84,7 @@ TEST(FilterView, KindsHaveNames) {
   EXPECT_EQ(FilterKindName(FilterKind::kSplitBlockBloom), "split_block_bloom");
   EXPECT_EQ(FilterKindName(FilterKind::kClassicBloom), "classic_bloom");
   EXPECT_EQ(FilterKindName(FilterKind::kRibbon), "ribbon");
+  EXPECT_EQ(FilterKindName(FilterKind::kBinaryFuse), "binary_fuse");
   EXPECT_EQ(FilterKindName(static_cast<FilterKind>(200)), "unknown");
 }
 

@@ -165,6 +165,38 @@ TEST(FprModel, ReproducesTheTablesOfTheOtherKinds) {
   EXPECT_EQ(fpr_model::BestProbes(FilterKind::kRibbon, 10), 10U);
 }
 
+TEST(FprModel, BinaryFuseHasTwoStepsAboveTheBlockedKind) {
+  constexpr FilterKind kFuse = FilterKind::kBinaryFuse;
+  for (double bits : {2.0, 5.5, 9.5}) {
+    EXPECT_EQ(fpr_model::FalsePositiveRate(kFuse, bits), fpr_model::FalsePositiveRate(kBloom, bits));
+    EXPECT_EQ(fpr_model::BestProbes(kFuse, bits), fpr_model::BestProbes(kBloom, bits));
+  }
+  for (double bits : {9.625, 12.0, 19.125}) {
+    EXPECT_EQ(fpr_model::FalsePositiveRate(kFuse, bits), 1.0 / 256);
+    EXPECT_EQ(fpr_model::BestProbes(kFuse, bits), 8U);
+  }
+  for (double bits : {19.25, 24.0}) {
+    EXPECT_EQ(fpr_model::FalsePositiveRate(kFuse, bits), 1.0 / 65536);
+    EXPECT_EQ(fpr_model::BestProbes(kFuse, bits), 16U);
+  }
+  EXPECT_EQ(*fpr_model::BitsForRate(kFuse, .05), *fpr_model::BitsForRate(kBloom, .05));
+  EXPECT_EQ(*fpr_model::BitsForRate(kFuse, .01), 9.625);
+  EXPECT_EQ(*fpr_model::BitsForRate(kFuse, 1.0 / 256), 9.625);
+  EXPECT_EQ(*fpr_model::BitsForRate(kFuse, .001), 19.25);
+  EXPECT_CODE(fpr_model::BitsForRate(kFuse, 1e-5), absl::StatusCode::kOutOfRange);
+  // Any number of keys from 10^5 on has the width that the model says.
+  for (uint64_t keys = 100000; keys < uint64_t{1} << 36; keys += keys / 64) {
+    EXPECT_EQ(fpr_model::BuiltKind(kFuse, keys, 9.625), kFuse) << keys;
+    EXPECT_GT(*fpr_model::SizeBytes(kFuse, keys, 19.25), keys * 18) << keys << ": not 16 bits";
+  }
+  EXPECT_EQ(fpr_model::BuiltKind(kFuse, 1000000, 9.125), kFuse);
+  EXPECT_EQ(fpr_model::BuiltKind(kFuse, 1000000, 9), kBloom);
+  EXPECT_EQ(fpr_model::BuiltKind(kFuse, 10000, 9.625), kBloom);
+  EXPECT_EQ(fpr_model::BuiltKind(FilterKind::kRibbon, 511, 9), kBloom);
+  EXPECT_EQ(fpr_model::BuiltKind(FilterKind::kRibbon, 512, 9), FilterKind::kRibbon);
+  EXPECT_EQ(fpr_model::BuiltKind(FilterKind::kClassicBloom, 0, 9), FilterKind::kClassicBloom);
+}
+
 TEST(FprModel, EveryKindHasFallingRatesAndTheirInverse) {
   for (FilterKind kind : {FilterKind::kSplitBlockBloom, FilterKind::kClassicBloom, FilterKind::kRibbon}) {
     double last = 1;
@@ -199,7 +231,7 @@ TEST(FprModel, BitsForOddRatesAreRefused) {
     EXPECT_CODE(fpr_model::BitsForRate(kBloom, rate), absl::StatusCode::kInvalidArgument);
   }
   for (double rate : {1e-300, 1e-12, 5e-5}) EXPECT_CODE(fpr_model::BitsForRate(kBloom, rate), absl::StatusCode::kOutOfRange);
-  EXPECT_CODE(fpr_model::BitsForRate(static_cast<FilterKind>(5), .01), absl::StatusCode::kInvalidArgument);
+  EXPECT_CODE(fpr_model::BitsForRate(static_cast<FilterKind>(6), .01), absl::StatusCode::kInvalidArgument);
   EXPECT_CODE(fpr_model::BitsForRate(FilterKind::kNone, .01), absl::StatusCode::kInvalidArgument);
 }
 

@@ -21,6 +21,7 @@ TEST(FilterKind, ValuesOnDiskNeverChange) {
   EXPECT_EQ(static_cast<int>(FilterKind::kSplitBlockBloom), 2);
   EXPECT_EQ(static_cast<int>(FilterKind::kClassicBloom), 3);
   EXPECT_EQ(static_cast<int>(FilterKind::kRibbon), 4);
+  EXPECT_EQ(static_cast<int>(FilterKind::kBinaryFuse), 5);
 }
 
 }  // namespace

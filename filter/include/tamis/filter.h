@@ -33,7 +33,7 @@ enum class FilterKind : uint8_t {
   kSplitBlockBloom = 2,  // Apache Parquet's layout: 32-byte blocks, eight probes, one a word
   kClassicBloom = 3,     // bits over the whole array: the lowest rate of a Bloom filter, k memory accesses a present key
   kRibbon = 4,           // linear equations: 30 % less memory than kClassicBloom at an equal rate, slower to build and to ask
-  kBinaryFuse = 5,  // fingerprints of 8 or 16 bits (0.39 and 0.0015 %) in three slots each: 10 % more memory than kRibbon, asked faster
+  kBinaryFuse = 5,       // fingerprints of 8 or 16 bits (0.39, 0.0015 %): 10 % more memory than kRibbon, asked 4 times as fast
 };
 std::string_view FilterKindName(FilterKind kind);  // "none", "blocked_bloom", ...
 
@@ -127,15 +127,19 @@ class FilterBuilder {
   //
   // A builder of kRibbon gives a filter of kind kBlockedBloom, and its header says so, for fewer than 512 keys, where ribbon saves
   // nothing, and should the equations of some 64 Ki slots have no solution in 256 attempts. That filter has at least kMinBitsPerKey.
+  //
+  // A builder of kBinaryFuse takes the widest fingerprints, 16 or 8 bits, whose slots fit into the bits asked for, and no more memory than
+  // these need: 8 bits take 9.05 bits a key from 10^6 keys on, 9.5 at 10^5, 10.25 at 10^4; 16 bits twice that. Where 8 do not fit, for
+  // fewer than 512 keys, and should 64 attempts fail, it gives a filter of kind kBlockedBloom with the bits asked for.
   virtual absl::StatusOr<FilterBytes> Finish() = 0;
 };
 
 struct FilterInfo {
   FilterKind kind = FilterKind::kNone;
   uint8_t hash_id = 1;
-  uint32_t probes = 0;  // k; kRibbon: columns (its lower part has one fewer)
+  uint32_t probes = 0;  // k; kRibbon: columns (its lower part has one fewer); kBinaryFuse: bits of a fingerprint
   uint64_t lines = 0;   // 64-byte lines
-  uint64_t bits = 0;    // that keys are spread over: 512 * lines, less half a line of padding after an odd number of 32-byte blocks
+  uint64_t bits = 0;    // that keys are spread over: 512 * lines, less the padding of the last line
   uint64_t keys = 0;    // added; of a union the sum, an upper bound; or kFilterKeysUnknown
   uint64_t seed = 0;
   FilterOwner owner{};
@@ -210,19 +214,24 @@ class FilterView {
 
 // The exact model. Of the blocked kinds: a Poisson mixture over the keys in a line or block (filter/README.md). Of kClassicBloom: the
 // limit of many keys; stepping makes a filter of few keys worse (1.2 times the rate in 512 bits, 1.002 in 51,200). Of kRibbon: powers of
-// two by the number of columns, at 1.025 slots a key; FilterView::Info knows those of the filter (more for fewer than 10^5 keys).
+// two by the number of columns, at 1.025 slots a key; FilterView::Info knows those of the filter (more for fewer than 10^5 keys). Of
+// kBinaryFuse: 2^-8 from 9.625 bits per key on and 2^-16 from 19.25, which is enough for any 10^5 keys or more; below that kBlockedBloom's,
+// as the builder makes one then (it takes 8 bits from 9.125 on if the keys are a million).
 namespace fpr_model {
 // False-positive rate at `bits_per_key` with `probes` probes. 1.0 for kind none. bits_per_key > 0. kSplitBlockBloom always has eight
-// probes and kRibbon as many columns as its bits give: any `probes` but 0 is as good as another.
+// probes, kRibbon and kBinaryFuse what their bits give: any `probes` but 0 is as good as another.
 double FalsePositiveRate(FilterKind kind, double bits_per_key, uint32_t probes);
 // With the number of probes that the builder would choose.
 double FalsePositiveRate(FilterKind kind, double bits_per_key);
-uint32_t BestProbes(FilterKind kind, double bits_per_key);  // kRibbon: columns
+uint32_t BestProbes(FilterKind kind, double bits_per_key);  // kRibbon: columns; kBinaryFuse: bits of a fingerprint
 // Least bits per key (in steps of kBitsPerKeyStep, within the limits) whose rate is at most `rate`; OutOfRange if none reaches it;
 // InvalidArgument unless 0 < rate < 1.
 absl::StatusOr<double> BitsForRate(FilterKind kind, double rate);
-// Expected share of set bits (kRibbon: half of the bits of the slots that are used).
+// Expected share of set bits (kRibbon, kBinaryFuse: half of the bits of the slots that are used).
 double ExpectedFill(FilterKind kind, double bits_per_key, uint32_t probes);
+// The kind of the filter that a builder of `kind` makes: kBlockedBloom where a kRibbon has too few keys, or a kBinaryFuse too few keys or
+// bits; else `kind`. (A build that failed in all its attempts is of kBlockedBloom too.)
+FilterKind BuiltKind(FilterKind kind, uint64_t keys, double bits_per_key);
 // Size in bytes (header and lines) of a filter for `keys` keys; InvalidArgument if it would pass the limit of FilterBuilder::Finish.
 // 64-bit throughout.
 absl::StatusOr<uint64_t> SizeBytes(FilterKind kind, uint64_t keys, double bits_per_key);

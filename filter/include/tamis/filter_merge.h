@@ -8,8 +8,8 @@ namespace tamis {
 
 // The filter of all keys of `a` and `b`, bit for bit what one builder with the same lines and probes would have made of them. Only of equal
 // parameters: kind, hash id, seed, prefix rule, size in bits and probes; InvalidArgument names the one that differs. Unimplemented for
-// kRibbon and kBinaryFuse, whose bits are solutions of equations and do not add up; InvalidArgument for kind none. ResourceExhausted without memory.
-// Its number of keys is the sum of the two, so an upper bound (kFilterKeysUnknown if one is that). Its owner is `owner`.
+// kRibbon and kBinaryFuse, whose bits are solutions of equations and do not add up; InvalidArgument for kind none. ResourceExhausted
+// without memory. Its number of keys is the sum of the two, so an upper bound (kFilterKeysUnknown if one is that). Its owner is `owner`.
 absl::StatusOr<FilterBytes> UnionFilters(const FilterView& a, const FilterView& b, const FilterOwner& owner = {});
 
 // A HINT, not the filter of the keys in both: "certainly not" is right for every key that is missing in one of them and has been so
