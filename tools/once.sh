@@ -1,6 +1,7 @@
 #!/bin/bash
-# The long forms of the tests, too long for every run: kill -9 500 times, 1,000 read-only opens beside a writer, filters at 20 and 24 bits
-# per key, reads for nothing on real trees against the allocator's figures. Builds a release in build/release and prints each result; the exit code is 1 if one failed.
+# The long forms of the tests, too long for every run: kill -9 500 times, 1,000 read-only opens beside a writer, filters of every kind at 20
+# and 24 bits per key, ribbon and binary fuse at 1, .1 and .01 %, 10^8 keys of which none may be lost, reads for nothing on real trees against
+# the allocator's figures. Builds a release in build/release and prints each result; the exit code is 1 if one failed.
 #
 #   tools/once.sh
 set -uo pipefail
@@ -41,7 +42,10 @@ program() {
 
 part "kill -9, 500 rounds" 'KillTest.*' TAMIS_KILL_ROUNDS=500 random_test
 part "1,000 read-only opens beside a writer" 'ReadOnlyTest.*' TAMIS_READ_ONLY_OPENS=1000 random_test
-part "filters at 20 and 24 bits per key" 'BlockedBloomLarge.RareRates*' TAMIS_ONCE=1 filter_test
+part "blocked filters at 20 and 24 bits per key" 'BlockedBloomLarge.RareRates*' TAMIS_ONCE=1 filter_test
+part "other filters at 20 and 24 bits per key" 'FilterKindsLarge.RareRates*' TAMIS_ONCE=1 filter_test
+part "ribbon and binary fuse at 1, .1 and .01 %" 'FilterKindsLarge.RatesOfOnePercent*' TAMIS_ONCE=1 filter_test
+part "no key of 10^8 lost" 'BlockedBloomLarge.NoneOf100MillionKeys*' TAMIS_ONCE=1 filter_test
 program "reads for nothing, four and five levels" build/release/bench/level_rates
 program "filters of 20 M keys in order" build/release/bench/level_rates --fillseq=20000000
 
