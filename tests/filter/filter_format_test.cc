@@ -108,7 +108,7 @@ TEST(FilterFormat, UnknownVersionKindHashAndRulesAreUnimplemented) {
   for (int value : {0, 2, 3, 255}) EXPECT_CODE(WithByte(4, value), absl::StatusCode::kUnimplemented);  // version
   for (int kind = 0; kind < 256; ++kind) {
     // A blocked filter called another kind has impossible probes or an impossible size for it.
-    const bool known = kind >= 2 && kind <= 4;
+    const bool known = kind >= 2 && kind <= 5;
     if (kind != 1) {
       EXPECT_CODE(WithByte(5, kind), known ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kUnimplemented);
     }
@@ -142,7 +142,7 @@ TEST(FilterFormat, ImpossibleProbesAndLinesAreInvalidArgument) {
 }
 
 absl::Status KindWith64(FilterKind kind, uint64_t hashes, size_t offset, uint64_t value, size_t width) {
-  FilterBytes bytes = Build(Hashes(hashes), 10, {.kind = kind});
+  FilterBytes bytes = Build(Hashes(hashes), kind == FilterKind::kBinaryFuse ? 12 : 10, {.kind = kind});
   EXPECT_EQ(FilterView::Open(bytes.view(), {})->kind(), kind);
   for (size_t i = 0; i < width; ++i) bytes.data()[offset + i] = static_cast<char>(value >> (8 * i));
   Reseal(bytes);
