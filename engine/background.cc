@@ -159,6 +159,8 @@ OutputOptions DbImpl::MakeOutputOptions(const Version& version, absl::Span<const
   output.table.block_bytes = options_.table.block_bytes;
   output.table.compression = level < options_.table.first_compressed_level ? Compression::kNone : options_.table.compression;
   output.table.filter_kind = KindOfTables(options_.filter, level + 1 == version.levels().size());
+  output.table.prefix_rule = options_.filter.prefix_rule;
+  output.table.prefix_bits_per_key = options_.filter.prefix_bits_per_key;
   std::vector<LevelMisses> lookups;
   {
     MutexLock lock(mutex_);

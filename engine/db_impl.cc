@@ -7,7 +7,9 @@
 #include "base/status_util.h"
 #include "engine/read/db_iterator.h"
 #include "engine/read/merging_cursor.h"
+#include "engine/read/range_tables.h"
 #include "engine/read/run_cursor.h"
+#include "tamis/filter_prefix.h"
 
 namespace tamis::internal {
 namespace {
@@ -20,6 +22,18 @@ constexpr uint64_t kLookupsWorthSaving = 1024;
 
 TableReadOptions TableOptionsOf(const ReadOptions& options) {
   return {.fill_cache = options.fill_cache, .verify_checksums = options.verify_checksums};
+}
+
+absl::Status SetBounds(const ReadOptions& options, DbIteratorOptions* iterator) {
+  if (options.lower_bound) iterator->lower_bound = std::string(*options.lower_bound);
+  if (options.upper_bound) iterator->upper_bound = std::string(*options.upper_bound);
+  if (!options.prefix) return absl::OkStatus();
+  if (options.lower_bound || options.upper_bound) {
+    return absl::InvalidArgumentError("ReadOptions::prefix sets both bounds: it goes with neither lower_bound nor upper_bound");
+  }
+  iterator->lower_bound = std::string(*options.prefix);
+  iterator->upper_bound = PrefixSuccessor(*options.prefix);
+  return absl::OkStatus();
 }
 
 void HoldResult(PointResult* result, PinnedValue* value) {
@@ -211,12 +225,11 @@ std::shared_ptr<const ReadView> DbImpl::PinView() {
 
 absl::StatusOr<std::unique_ptr<Iterator>> DbImpl::NewIterator(const ReadOptions& options) {
   TAMIS_RETURN_IF_ERROR(CheckSnapshot(options));
+  DbIteratorOptions iterator;
+  TAMIS_RETURN_IF_ERROR(SetBounds(options, &iterator));
   const std::shared_ptr<const ReadView> view = PinView();
   if (view == nullptr) return handle_->Check();
-  DbIteratorOptions iterator;
   iterator.sequence = options.snapshot != nullptr ? options.snapshot->sequence() : visible_.load(std::memory_order_acquire);
-  if (options.lower_bound) iterator.lower_bound = std::string(*options.lower_bound);
-  if (options.upper_bound) iterator.upper_bound = std::string(*options.upper_bound);
   iterator.handle = handle_;
   // The table files in the view keep what they need (descriptors, cache) themselves; the directory they are in is shared.
   iterator.keep_alive = view;
@@ -225,9 +238,12 @@ absl::StatusOr<std::unique_ptr<Iterator>> DbImpl::NewIterator(const ReadOptions&
   if (view->memtable->entries() != 0) cursors.push_back(view->memtable->NewCursor(view->memtable));
   for (const auto& memtable : view->immutable) cursors.push_back(memtable->NewCursor(memtable));
   const auto& levels = view->version->levels();
-  for (const auto& file : levels[0].files()) cursors.push_back(NewTableFileCursor(file, table, /*read_ahead=*/false));
+  RangeTables range(iterator.lower_bound, iterator.upper_bound, options.use_filters, &lookups_.Mine());
+  for (size_t i = 0; i < levels[0].size(); ++i) {
+    if (range.MayHold(levels[0], i)) cursors.push_back(NewTableFileCursor(levels[0].file(i), table, /*read_ahead=*/false));
+  }
   for (size_t level = 1; level < levels.size(); ++level) {
-    if (levels[level].empty()) continue;
+    if (!range.RunMayHold(levels[level])) continue;
     // Shares the version's list instead of copying it.
     std::shared_ptr<const std::vector<std::shared_ptr<TableFile>>> run(view->version, &levels[level].files());
     cursors.push_back(NewRunCursor(std::move(run), table, /*read_ahead=*/false));
@@ -251,6 +267,7 @@ absl::Status DbImpl::VerifyChecksums(const Progress& progress) {
       const absl::StatusOr<const TableReader*> reader = file->Reader();
       TAMIS_RETURN_IF_ERROR(reader.status());
       if (!file->filter_refusal().ok()) return file->filter_refusal();
+      if (!(*reader)->prefix_filter_refusal().ok()) return (*reader)->prefix_filter_refusal();
       const auto report = [&](uint64_t done, uint64_t) { return handle_->Usable() && (!progress || progress(before + done, total)); };
       const absl::Status verified = (*reader)->Verify(hash_seed_, report, file->meta().filter_file ? &file->filter() : nullptr);
       if (absl::IsCancelled(verified)) TAMIS_RETURN_IF_ERROR(handle_->Check());  // not the caller's wish

@@ -239,6 +239,13 @@ class Opener {
       const std::string_view instead = table.filter().has_filter() ? " is read with its own filter: " : " is read without its filter: ";
       logger(LogLevel::kWarning, Concat(TableName(table.meta().number), instead, table.filter_refusal().ToString()));
     };
+    context->on_opened = [refused = opened_.filters_refused, logger = opened_.logger](uint64_t number, const TableReader& reader) {
+      if (reader.prefix_filter_refusal().ok()) return;
+      refused->fetch_add(1, std::memory_order_relaxed);
+      if (!logger) return;
+      logger(LogLevel::kWarning,
+             Concat(TableName(number), " is read without its prefix filter: ", reader.prefix_filter_refusal().ToString()));
+    };
     opened_.context = std::move(context);
   }
 
@@ -299,6 +306,8 @@ class Opener {
     job.output.table.block_bytes = table.block_bytes;
     job.output.table.compression = table.first_compressed_level > 0 ? Compression::kNone : table.compression;
     job.output.table.filter_kind = KindOfTables(opened_.options.filter, /*last_level=*/false);
+    job.output.table.prefix_rule = opened_.options.filter.prefix_rule;
+    job.output.table.prefix_bits_per_key = opened_.options.filter.prefix_bits_per_key;
     const std::vector<RunSize> runs = RunsAfter(state, recovered_, memtable->entries());
     job.output.filter_bits = AllocateFilterBits(opened_.options.filter, runs, state.lookups).back();
     job.output.table.hash_seed = state.identity.hash_seed;

@@ -4,6 +4,7 @@
 
 #include "base/status_util.h"
 #include "engine/version/version_edit.h"
+#include "tamis/filter_prefix.h"
 
 namespace tamis::internal {
 namespace {
@@ -39,6 +40,14 @@ absl::Status CheckFilterOptions(const FilterOptions& filter) {
   if (filter.last_level_kind && !TablesCanHave(*filter.last_level_kind)) {
     return absl::InvalidArgumentError("Options::filter.last_level_kind is not a kind of filter that tables can have");
   }
+  if (filter.prefix_rule) {
+    if (filter.prefix_rule->kind == FilterPrefixKind::kNone || !IsValidPrefixRule(*filter.prefix_rule)) {
+      return absl::InvalidArgumentError(
+          "Options::filter.prefix_rule is no rule: legal are a fixed length of 1 to 65535, and a delimiter of 0 to 255");
+    }
+    if (filter.kind == FilterKind::kNone) return absl::InvalidArgumentError("Options::filter.prefix_rule is set, but filter.kind is none");
+  }
+  TAMIS_RETURN_IF_ERROR(CheckBits("filter.prefix_bits_per_key", filter.prefix_bits_per_key));
   const bool optimal = filter.allocation == FilterAllocation::kOptimal;
   if (!optimal) TAMIS_RETURN_IF_ERROR(CheckBits("filter.bits_per_key", filter.bits_per_key));
   // An average: runs without a filter may bring it below what a filter has.

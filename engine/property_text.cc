@@ -38,6 +38,10 @@ std::string FiltersText(const Stats& stats) {
                  level.level, level.files, level.keys, static_cast<double>(level.filter_bytes) / 1024.0, level.bits_per_key,
                  100 * level.predicted_fpr, 100 * level.observed_fpr, level.probes, level.skipped, level.false_positives);
   }
+  if (stats.prefix_filter_bytes != 0) {
+    AppendFormat(&text, "prefix filters: %.1f KiB, asked %" PRIu64 ", tables skipped %" PRIu64 "\n",
+                 static_cast<double>(stats.prefix_filter_bytes) / 1024.0, stats.prefix_probes, stats.prefix_skipped);
+  }
   return text;
 }
 
@@ -53,10 +57,10 @@ std::string StatsText(const Stats& stats) {
   AppendFormat(&text, "on disk: tables %.1f MiB, logs %.1f MiB, waiting for readers %.1f MiB; space amplification %.2f\n",
                static_cast<double>(stats.table_bytes) / kMiB, static_cast<double>(stats.log_bytes) / kMiB,
                static_cast<double>(stats.obsolete_bytes) / kMiB, stats.space_amplification);
-  AppendFormat(&text, "in memory: memtables %.1f MiB, block cache %.1f of %.1f MiB, filters %.1f MiB, indexes %.1f MiB\n",
+  AppendFormat(&text, "in memory: memtables %.1f MiB, block cache %.1f of %.1f MiB, filters %.1f MiB, prefix filters %.1f MiB, indexes %.1f MiB\n",
                static_cast<double>(stats.memtable_bytes) / kMiB, static_cast<double>(stats.block_cache_bytes) / kMiB,
                static_cast<double>(stats.block_cache_capacity) / kMiB, static_cast<double>(stats.filter_bytes) / kMiB,
-               static_cast<double>(stats.index_bytes) / kMiB);
+               static_cast<double>(stats.prefix_filter_bytes) / kMiB, static_cast<double>(stats.index_bytes) / kMiB);
   AppendFormat(&text, "point reads: %" PRIu64 ", found %" PRIu64 "; files considered %" PRIu64 ", skipped %" PRIu64 ", blocks read %" PRIu64
                "; predicted wasted reads an absent key %.5f\n",
                stats.gets, stats.gets_found, stats.files_considered, stats.files_skipped, stats.blocks_read, stats.predicted_wasted_reads);

@@ -26,7 +26,10 @@ void AddTable(const TableFile& file, LevelStats* level, double* fpr_keys, uint64
     *filtered_keys += meta.distinct_keys;
     *fpr_keys += info.predicted_fpr * static_cast<double>(meta.distinct_keys);
   }
-  if (reader != nullptr) *index_bytes += reader->ResidentBytes();
+  if (reader == nullptr) return;
+  level->files_with_prefix_filter += reader->prefix_filter().has_filter() ? 1 : 0;
+  level->prefix_filter_bytes += reader->prefix_filter_bytes();
+  *index_bytes += reader->ResidentBytes() - reader->prefix_filter_bytes();  // its key filter is not the reader's
 }
 
 double FprOf(const TableFile& file) {
@@ -95,6 +98,7 @@ absl::StatusOr<Stats> DbImpl::GetStats() {
     if (negatives != 0) level.observed_fpr = static_cast<double>(level.false_positives) / static_cast<double>(negatives);
     stats.files_skipped += level.skipped;
     stats.filter_bytes += level.filter_bytes;
+    stats.prefix_filter_bytes += level.prefix_filter_bytes;
     stats.table_bytes += level.bytes;
     if (level.level == 0) {
       for (const auto& file : files.files()) stats.predicted_wasted_reads += FprOf(*file);
@@ -135,6 +139,8 @@ absl::StatusOr<Stats> DbImpl::GetStats() {
   stats.gets_found = lookups_.Sum(LookupCounters::kFound);
   stats.files_considered = lookups_.Sum(LookupCounters::kConsidered);
   stats.blocks_read = lookups_.Sum(LookupCounters::kBlocksRead);
+  stats.prefix_probes = lookups_.Sum(LookupCounters::kPrefixProbes);
+  stats.prefix_skipped = lookups_.Sum(LookupCounters::kPrefixSkips);
   stats.filters_refused = filters_refused_->load(std::memory_order_relaxed);
   stats.recovery = recovery_;
   return stats;

@@ -8,6 +8,7 @@
 #include "filter/hash.h"
 #include "table/block_builder.h"
 #include "table/block_io.h"
+#include "tamis/filter_prefix.h"
 
 namespace tamis::internal {
 namespace {
@@ -27,13 +28,19 @@ struct TableBuilder::State {
     properties.level_at_creation = options.level;
     if (options.filter_kind == FilterKind::kNone) return;
     // Hashes are collected whatever the bits are now: they may be set later.
-    absl::StatusOr<std::unique_ptr<FilterBuilder>> created = FilterBuilder::Create(
-        {.kind = options.filter_kind, .bits_per_key = UsableBits(), .seed = options.hash_seed, .owner = options.table_id});
-    if (created.ok()) {
-      filter = *std::move(created);
-    } else {
-      status = created.status();
-    }
+    filter = NewFilter(UsableBits(), {});
+    if (options.prefix_rule && options.prefix_bits_per_key != 0) prefix_filter = NewFilter(options.prefix_bits_per_key, *options.prefix_rule);
+  }
+
+  std::unique_ptr<FilterBuilder> NewFilter(double bits, FilterPrefixRule rule) {
+    absl::StatusOr<std::unique_ptr<FilterBuilder>> created = FilterBuilder::Create({.kind = options.filter_kind,
+                                                                                    .bits_per_key = bits,
+                                                                                    .seed = options.hash_seed,
+                                                                                    .owner = options.table_id,
+                                                                                    .prefix_rule = rule});
+    if (created.ok()) return *std::move(created);
+    if (status.ok()) status = created.status();
+    return nullptr;
   }
 
   double UsableBits() const { return bits_per_key == 0 ? kMinBitsPerKey : bits_per_key; }
@@ -42,7 +49,9 @@ struct TableBuilder::State {
   absl::Status AddEntry(std::string_view user_key, SequenceNumber sequence, EntryKind kind, std::string_view value);
   absl::Status FinishBlock();
   void AddIndexEntry(std::string_view key, SequenceNumber sequence);
-  absl::Status WriteFilter(std::vector<MetaBlock>* meta);
+  void AddPrefix(std::string_view user_key);
+  absl::Status WriteFilters(std::vector<MetaBlock>* meta);
+  absl::StatusOr<FilterInfo> WriteFilter(FilterBuilder* from, MetaBlockType type, std::vector<MetaBlock>* meta);
   absl::StatusOr<TableSummary> WriteAll();
 
   const TableBuildOptions options;
@@ -50,6 +59,8 @@ struct TableBuilder::State {
   double bits_per_key;
   BlockWriter writer;
   std::unique_ptr<FilterBuilder> filter;
+  std::unique_ptr<FilterBuilder> prefix_filter;
+  std::string last_prefix;  // added to it; empty: none yet (no prefix is empty)
   BlockBuilder block;
   BlockBuilder index;
   // The last entry added. A block that was written has its index entry only once the key behind it is known.
@@ -90,9 +101,19 @@ void TableBuilder::State::Count(std::string_view user_key, SequenceNumber sequen
   if (first || last_key != user_key) {
     ++p.distinct_keys;
     if (filter != nullptr) filter->AddHash(KeyHash(user_key, options.hash_seed));
+    if (prefix_filter != nullptr) AddPrefix(user_key);
     last_key.assign(user_key);
   }
   last_sequence = sequence;
+}
+
+// Under every rule the keys of a prefix are all that begin with it: they stand side by side, and the compare is enough.
+void TableBuilder::State::AddPrefix(std::string_view user_key) {
+  if (!last_prefix.empty() && user_key.starts_with(last_prefix)) return;
+  const std::optional<std::string_view> prefix = PrefixOf(*options.prefix_rule, user_key);
+  if (!prefix) return;
+  prefix_filter->AddHash(KeyHash(*prefix, options.hash_seed));
+  last_prefix.assign(*prefix);
 }
 
 absl::Status TableBuilder::State::AddEntry(std::string_view user_key, SequenceNumber sequence, EntryKind kind, std::string_view value) {
@@ -133,19 +154,28 @@ void TableBuilder::State::AddIndexEntry(std::string_view key, SequenceNumber seq
   block_pending = false;
 }
 
-absl::Status TableBuilder::State::WriteFilter(std::vector<MetaBlock>* meta) {
-  if (filter == nullptr || bits_per_key == 0) return absl::OkStatus();
-  TAMIS_ASSIGN_OR_RETURN(const FilterBytes bytes, filter->Finish());
-  TAMIS_ASSIGN_OR_RETURN(const FilterView view, FilterView::Open(bytes.view(), {.check_owner = true, .owner = options.table_id}));
+absl::Status TableBuilder::State::WriteFilters(std::vector<MetaBlock>* meta) {
+  if (filter != nullptr && bits_per_key != 0) {
+    TAMIS_ASSIGN_OR_RETURN(const FilterInfo info, WriteFilter(filter.get(), MetaBlockType::kKeyFilter, meta));
+    properties.filter_kind = info.kind;  // a ribbon that could not be solved is a blocked Bloom filter
+    properties.filter_bytes = info.size_bytes;
+    properties.filter_bits_target = bits_per_key;
+    properties.filter_fpr_predicted = info.predicted_fpr;
+  }
+  if (prefix_filter == nullptr) return absl::OkStatus();
+  return WriteFilter(prefix_filter.get(), MetaBlockType::kPrefixFilter, meta).status();
+}
+
+absl::StatusOr<FilterInfo> TableBuilder::State::WriteFilter(FilterBuilder* from, MetaBlockType type, std::vector<MetaBlock>* meta) {
+  TAMIS_ASSIGN_OR_RETURN(const FilterBytes bytes, from->Finish());
+  TAMIS_ASSIGN_OR_RETURN(
+      const FilterView view,
+      FilterView::Open(bytes.view(), {.check_owner = true, .owner = options.table_id, .any_prefix_rule = true}));
   TAMIS_RETURN_IF_ERROR(writer.Pad(kFilterAlignment));
-  MetaBlock block_of_filter{static_cast<uint32_t>(MetaBlockType::kKeyFilter), 0, "", {}};
+  MetaBlock block_of_filter{static_cast<uint32_t>(type), 0, "", {}};
   TAMIS_ASSIGN_OR_RETURN(block_of_filter.handle, writer.Write(bytes.view(), Compression::kNone));
   meta->push_back(std::move(block_of_filter));
-  properties.filter_kind = view.kind();  // a ribbon that could not be solved is a blocked Bloom filter
-  properties.filter_bytes = bytes.size();
-  properties.filter_bits_target = bits_per_key;
-  properties.filter_fpr_predicted = view.Info().predicted_fpr;
-  return absl::OkStatus();
+  return view.Info();
 }
 
 absl::StatusOr<TableSummary> TableBuilder::State::WriteAll() {
@@ -154,7 +184,7 @@ absl::StatusOr<TableSummary> TableBuilder::State::WriteAll() {
   AddIndexEntry(last_key, 0);
   properties.largest_key = last_key;
   std::vector<MetaBlock> meta;
-  TAMIS_RETURN_IF_ERROR(WriteFilter(&meta));
+  TAMIS_RETURN_IF_ERROR(WriteFilters(&meta));
   MetaBlock block_of_properties{static_cast<uint32_t>(MetaBlockType::kProperties), kMetaBlockRequired, "", {}};
   TAMIS_ASSIGN_OR_RETURN(block_of_properties.handle, writer.Write(EncodeTableProperties(properties), Compression::kNone));
   meta.push_back(std::move(block_of_properties));
@@ -183,8 +213,11 @@ uint64_t TableBuilder::EstimatedFileBytes() const {
   uint64_t bytes = state.writer.offset() + kFooterBytes;
   if (!state.block.empty()) bytes += state.block.EstimatedBytes();
   if (!state.index.empty()) bytes += state.index.EstimatedBytes();
-  if (state.filter != nullptr && state.status.ok())
-    bytes += static_cast<uint64_t>(static_cast<double>(state.properties.distinct_keys) * state.bits_per_key / 8);
+  if (!state.status.ok()) return bytes;
+  double filter_bits = 0;
+  if (state.filter != nullptr) filter_bits += static_cast<double>(state.properties.distinct_keys) * state.bits_per_key;
+  if (state.prefix_filter != nullptr) filter_bits += static_cast<double>(state.prefix_filter->keys()) * state.options.prefix_bits_per_key;
+  bytes += static_cast<uint64_t>(filter_bits / 8);
   return bytes;
 }
 

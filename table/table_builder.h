@@ -1,4 +1,4 @@
-// Writes one table file: entries in internal-key order -> blocks, filter, properties, index, footer (table_format.h). Not thread-safe.
+// Writes one table file: entries in internal-key order -> blocks, filters, properties, index, footer (table_format.h). Not thread-safe.
 //
 // Life: construct -> Add* -> Finish, or destroy to abandon (the file stays; its owner removes it). The caller syncs and closes the file
 // after Finish, and then the directory. The first error is sticky.
@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,7 +27,9 @@ struct TableBuildOptions {
   Compression compression = Compression::kLz4;
   FilterKind filter_kind = FilterKind::kBlockedBloom;
   double bits_per_key = 10.0;  // 0: no filter
-  uint64_t hash_seed = 0;
+  std::optional<FilterPrefixRule> prefix_rule{};  // set: a second filter, over the prefixes of keys; needs a filter kind
+  double prefix_bits_per_key = 10.0;              // for each distinct prefix; 0: no such filter
+  uint64_t hash_seed = 0;                         // of both
   uint32_t level = 0;  // for the properties
 };
 

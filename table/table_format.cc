@@ -109,7 +109,8 @@ absl::StatusOr<std::vector<MetaBlock>> DecodeMetaIndex(std::string_view bytes) {
     }
     block.name = name;
     const bool known = (block.type == static_cast<uint32_t>(MetaBlockType::kProperties) ||
-                        block.type == static_cast<uint32_t>(MetaBlockType::kKeyFilter)) &&
+                        block.type == static_cast<uint32_t>(MetaBlockType::kKeyFilter) ||
+                        block.type == static_cast<uint32_t>(MetaBlockType::kPrefixFilter)) &&
                        name.empty();
     if (!known && (block.flags & kMetaBlockRequired) != 0) {
       return absl::UnimplementedError(

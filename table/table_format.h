@@ -8,7 +8,7 @@
 //     A compressed block is: varint64 raw size, then one LZ4 block. A block of more than 64 MiB raw is stored uncompressed; one that
 //     declares more than 64 MiB, or more than 255 times its stored size, is DataLoss.
 //     The filter block is stored raw, and padded before so that it begins at a multiple of 64 in the file; its own header carries a
-//     full checksum, and its block trailer follows it like any other.
+//     full checksum, and its block trailer follows it like any other. A table has at most one over its keys and one over their prefixes.
 //     Padding bytes are zero and checked: no byte of the file is uncovered.
 //
 //   block handle = varint64 offset, varint64 size (of the bytes, without the trailer).
@@ -52,7 +52,7 @@ inline constexpr uint64_t kKnownRequiredTableFeatures = 0;
 enum class MetaBlockType : uint32_t {
   kProperties = 1,    // name empty
   kKeyFilter = 2,     // whole-key filter; name empty
-  kPrefixFilter = 3,  // reserved; name = rule
+  kPrefixFilter = 3,  // filter over prefixes, its rule in its header; name empty (other names are left for further rules)
   kRangeDeletes = 4,  // reserved
 };
 

@@ -11,6 +11,18 @@ namespace {
 
 constexpr uint64_t kFilterAlignment = 64;
 
+// Keeps a filter, or why it is refused. ResourceExhausted (no descriptor or memory) says nothing of the filter, and passes: returned.
+absl::Status Keep(absl::StatusOr<LoadedFilter> filter, LoadedFilter* kept, absl::Status* refusal) {
+  if (filter.ok()) {
+    *kept = *std::move(filter);
+  } else if (absl::IsResourceExhausted(filter.status())) {
+    return filter.status();
+  } else {
+    *refusal = filter.status();
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<TableReader>> TableReader::Open(std::shared_ptr<const RandomAccessFile> file,
@@ -42,16 +54,9 @@ absl::Status TableReader::Load(const TableOpenOptions& options) {
   TAMIS_RETURN_IF_ERROR(LoadProperties());
   TAMIS_RETURN_IF_ERROR(LoadIndex());
   slots_ = std::make_unique<BlockSlots>(options.cache, index_.count());
-  if (options.load_filter) {
-    absl::StatusOr<LoadedFilter> filter = ReadOwnFilter();
-    if (filter.ok()) {
-      loaded_filter_ = *std::move(filter);
-    } else if (filter.status().code() == absl::StatusCode::kResourceExhausted) {
-      return filter.status();  // no descriptor or memory: says nothing of the filter, and passes
-    } else {
-      filter_refusal_ = filter.status();
-    }
-  }
+  if (options.load_filter) TAMIS_RETURN_IF_ERROR(Keep(ReadOwnFilter(), &loaded_filter_, &filter_refusal_));
+  TAMIS_RETURN_IF_ERROR(Keep(LoadFilter(MetaBlockType::kPrefixFilter), &prefix_filter_, &prefix_filter_refusal_));
+  if (prefix_filter_.view.has_filter()) prefix_rule_ = prefix_filter_.view.prefix_rule();
   return absl::OkStatus();
 }
 
@@ -104,18 +109,21 @@ absl::Status TableReader::LoadIndex() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<LoadedFilter> TableReader::ReadOwnFilter() const {
-  const MetaBlock* block = FindMeta(MetaBlockType::kKeyFilter);
-  return block != nullptr ? LoadFilter(*block) : LoadedFilter();
-}
+absl::StatusOr<LoadedFilter> TableReader::ReadOwnFilter() const { return LoadFilter(MetaBlockType::kKeyFilter); }
 
-absl::StatusOr<LoadedFilter> TableReader::LoadFilter(const MetaBlock& block) const {
-  if (block.handle.offset % kFilterAlignment != 0) {
-    return AtBlock(source(), block.handle.offset, absl::DataLossError("filter block is not aligned"));
+absl::StatusOr<LoadedFilter> TableReader::LoadFilter(MetaBlockType type) const {
+  const MetaBlock* block = FindMeta(type);
+  if (block == nullptr) return LoadedFilter();
+  const auto refuse = [&](const absl::Status& status) { return AtBlock(source(), block->handle.offset, status); };
+  if (block->handle.offset % kFilterAlignment != 0) return refuse(absl::DataLossError("filter block is not aligned"));
+  TAMIS_ASSIGN_OR_RETURN(BlockBytes bytes, ReadRawBlock(source(), block->handle));
+  const bool of_prefixes = type == MetaBlockType::kPrefixFilter;
+  absl::StatusOr<FilterView> view =
+      FilterView::Open(bytes.view(), {.check_owner = true, .owner = footer_.table_id, .any_prefix_rule = of_prefixes});
+  if (!view.ok()) return refuse(view.status());
+  if (of_prefixes && view->prefix_rule().kind == FilterPrefixKind::kNone) {
+    return refuse(absl::FailedPreconditionError("prefix filter without a rule"));
   }
-  TAMIS_ASSIGN_OR_RETURN(BlockBytes bytes, ReadRawBlock(source(), block.handle));
-  absl::StatusOr<FilterView> view = FilterView::Open(bytes.view(), {.check_owner = true, .owner = footer_.table_id});
-  if (!view.ok()) return AtBlock(source(), block.handle.offset, view.status());
   return LoadedFilter{std::move(bytes.buffer), *view};
 }
 

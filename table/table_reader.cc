@@ -4,7 +4,9 @@
 
 #include "base/epoch.h"
 #include "base/status_util.h"
+#include "filter/hash.h"
 #include "table/table_cursor.h"
+#include "tamis/filter_prefix.h"
 
 namespace tamis::internal {
 
@@ -63,9 +65,16 @@ std::unique_ptr<Cursor> TableReader::NewCursor(const TableReadOptions& options, 
   return std::make_unique<TableCursor>(this, options, read_ahead);
 }
 
+PrefixAnswer TableReader::AskPrefixFilter(std::string_view lower, std::string_view upper) const {
+  std::string_view prefix;
+  if (!prefix_filter_.view.has_filter() || !SamePrefix(prefix_rule_, lower, upper, &prefix)) return PrefixAnswer::kNotAsked;
+  // The filter's own seed: its answer is right whatever that is.
+  return prefix_filter_.view.MayContain(KeyHash(prefix, prefix_filter_.view.seed())) ? PrefixAnswer::kMaybe : PrefixAnswer::kCertainlyNot;
+}
+
 uint64_t TableReader::ResidentBytes() const {
-  uint64_t bytes = sizeof(TableReader) + index_bytes_.size() + loaded_filter_.bytes.size() + data_offsets_.capacity() * sizeof(uint64_t) +
-                   index_buckets_.MemoryBytes() + index_.count() * sizeof(void*);
+  uint64_t bytes = sizeof(TableReader) + index_bytes_.size() + loaded_filter_.bytes.size() + prefix_filter_.bytes.size() +
+                   data_offsets_.capacity() * sizeof(uint64_t) + index_buckets_.MemoryBytes() + index_.count() * sizeof(void*);
   bytes += properties_.smallest_key.capacity() + properties_.largest_key.capacity();
   for (const auto& [tag, field] : properties_.unknown) bytes += sizeof(tag) + sizeof(field) + field.capacity();
   return bytes;

@@ -4,7 +4,7 @@
 // Open reads and checks footer, meta index, properties and index (checksums before parsing, every handle against the file size before
 // anything is allocated, index order and handles ascending and inside the file): any fault is DataLoss naming path and offset, or
 // Unimplemented for a newer format. A filter that is damaged, of unknown parameters or of another table is refused: the table opens
-// without one and filter_refusal() says why.
+// without one and filter_refusal() says why; the same for the filter over prefixes and prefix_filter_refusal().
 #pragma once
 
 #include <atomic>
@@ -38,7 +38,7 @@ struct TableOpenOptions {
   Id128 table_id{};                   // must be the footer's, else DataLoss
   uint64_t file_size = 0;             // must be the file's
   std::shared_ptr<BlockCache> cache;  // may be null
-  bool load_filter = true;
+  bool load_filter = true;            // the one over keys; a prefix filter is always loaded
 };
 
 // Where a point read ended. `value` points into `block`'s bytes if that is set, else into a cached block that is good while the
@@ -58,6 +58,13 @@ struct LoadedFilter {
   FilterView view;      // kind none if there is no filter
 };
 
+// What a table's prefix filter says of a range of keys.
+enum class PrefixAnswer : uint8_t {
+  kNotAsked,      // there is none, or some key that the range can hold has another prefix than the others, or none
+  kMaybe,         // keys of that prefix may be in the table
+  kCertainlyNot,  // no key of the range is in the table
+};
+
 class TableReader {
  public:
   static absl::StatusOr<std::shared_ptr<TableReader>> Open(std::shared_ptr<const RandomAccessFile> file, const TableOpenOptions& options);
@@ -73,15 +80,21 @@ class TableReader {
   // Kind none if there is none, it was refused, or TableOpenOptions::load_filter was false.
   const FilterView& filter() const { return loaded_filter_.view; }
   const absl::Status& filter_refusal() const { return filter_refusal_; }
+  // The same for the filter over prefixes: no filter file takes its place, so it is loaded whatever load_filter was.
+  const FilterView& prefix_filter() const { return prefix_filter_.view; }
+  const absl::Status& prefix_filter_refusal() const { return prefix_filter_refusal_; }
+  uint64_t prefix_filter_bytes() const { return prefix_filter_.bytes.size(); }  // in memory
+  // About the keys of [lower, upper), under the rule that the filter was written with. Reads no file.
+  PrefixAnswer AskPrefixFilter(std::string_view lower, std::string_view upper) const;
   const TableProperties& properties() const { return properties_; }
   const Footer& footer() const { return footer_; }
   const std::string& path() const;
-  uint64_t ResidentBytes() const;  // index, filter, slots and properties in memory
+  uint64_t ResidentBytes() const;  // index, filters, slots and properties in memory
   // Reads the table's filter block anew, for a caller that keeps it (or not) by itself. Kind none if the table has none. ResourceExhausted
   // (no descriptor or memory) says nothing of the filter; any other error is why it must not be used.
   absl::StatusOr<LoadedFilter> ReadOwnFilter() const;
 
-  // Reads every byte: all checksums, order of all keys, index against blocks, properties against entries, filter against every key
+  // Reads every byte: all checksums, order of all keys, index against blocks, properties against entries, filters against every key
   // (no false negative), padding. The first fault is returned. `progress` (may be empty) gets (bytes done, bytes in all) and returns
   // false to cancel (Cancelled). `other_filter` (may be null): a filter from elsewhere that must not deny any key of the table either.
   absl::Status Verify(uint64_t hash_seed, const std::function<bool(uint64_t, uint64_t)>& progress,
@@ -99,7 +112,8 @@ class TableReader {
   absl::Status Load(const TableOpenOptions& options);
   absl::Status LoadProperties();
   absl::Status LoadIndex();
-  absl::StatusOr<LoadedFilter> LoadFilter(const MetaBlock& block) const;
+  // The filter block of that type; kind none if the table has none.
+  absl::StatusOr<LoadedFilter> LoadFilter(MetaBlockType type) const;
   const MetaBlock* FindMeta(MetaBlockType type) const;
 
   BlockSource source() const { return {file_.get(), footer_.table_id, footer_.file_size - kFooterBytes}; }
@@ -121,6 +135,9 @@ class TableReader {
   TableProperties properties_;
   LoadedFilter loaded_filter_;
   absl::Status filter_refusal_;
+  LoadedFilter prefix_filter_;
+  FilterPrefixRule prefix_rule_;  // of it; kNone without one
+  absl::Status prefix_filter_refusal_;
   AlignedBuffer index_bytes_;
   Block index_;
   BucketIndex index_buckets_;  // of index_: of a large one, halving would touch six cold lines

@@ -6,6 +6,7 @@
 #include "base/status_util.h"
 #include "filter/hash.h"
 #include "table/table_reader.h"
+#include "tamis/filter_prefix.h"
 
 namespace tamis::internal {
 
@@ -19,8 +20,10 @@ class TableVerifier {
     TAMIS_RETURN_IF_ERROR(CheckFooter());
     TAMIS_RETURN_IF_ERROR(CheckMetaBlocks());
     TAMIS_RETURN_IF_ERROR(CheckFilterBlock());
+    TAMIS_RETURN_IF_ERROR(LoadPrefixFilter());
     for (uint32_t i = 0; i < table_.index_.count(); ++i) TAMIS_RETURN_IF_ERROR(CheckDataBlock(i));
     TAMIS_RETURN_IF_ERROR(CheckProperties());
+    TAMIS_RETURN_IF_ERROR(CheckPrefixCount());
     return CheckLayout();
   }
 
@@ -38,9 +41,12 @@ class TableVerifier {
   absl::Status CheckFooter();
   absl::Status CheckMetaBlocks();
   absl::Status CheckFilterBlock();
+  absl::Status LoadPrefixFilter();
   absl::Status CheckDataBlock(uint32_t ordinal);
   absl::Status CheckIndexEntry(uint32_t ordinal, uint64_t offset, const Block& block);
   absl::Status CheckEntry(uint64_t offset, const EntryView& entry);
+  absl::Status CheckFilters(uint64_t offset, std::string_view key);
+  absl::Status CheckPrefixCount() const;
   absl::Status CheckProperties() const;
   absl::Status CheckLayout();
 
@@ -51,6 +57,10 @@ class TableVerifier {
   const FilterView* const other_filter_;
   uint64_t done_ = 0;
   LoadedFilter filter_;
+  LoadedFilter prefix_filter_;
+  FilterPrefixRule prefix_rule_;
+  uint64_t prefixes_ = 0;  // distinct ones under prefix_rule_
+  std::string last_prefix_;
   TableProperties found_;  // by counting
   std::string last_key_;
   SequenceNumber last_sequence_ = 0;
@@ -80,7 +90,7 @@ absl::Status TableVerifier::CheckFilterBlock() {
   if (block == nullptr) {
     return table_.properties_.filter_bytes == 0 ? absl::OkStatus() : Damaged("properties name a filter, there is none");
   }
-  TAMIS_ASSIGN_OR_RETURN(filter_, table_.LoadFilter(*block));
+  TAMIS_ASSIGN_OR_RETURN(filter_, table_.LoadFilter(MetaBlockType::kKeyFilter));
   const FilterInfo info = filter_.view.Info();
   if (info.seed != hash_seed_) return DamagedAt(block->handle.offset, Concat("filter of hash seed ", info.seed, ", not ", hash_seed_));
   if (info.kind != table_.properties_.filter_kind || block->handle.size != table_.properties_.filter_bytes) {
@@ -89,6 +99,16 @@ absl::Status TableVerifier::CheckFilterBlock() {
   if (info.keys != table_.properties_.distinct_keys)
     return DamagedAt(block->handle.offset, "filter has another number of keys than the table");
   return absl::OkStatus();
+}
+
+absl::Status TableVerifier::LoadPrefixFilter() {
+  TAMIS_ASSIGN_OR_RETURN(prefix_filter_, table_.LoadFilter(MetaBlockType::kPrefixFilter));
+  if (!prefix_filter_.view.has_filter()) return absl::OkStatus();
+  const FilterInfo info = prefix_filter_.view.Info();
+  prefix_rule_ = info.prefix_rule;
+  if (info.seed == hash_seed_) return absl::OkStatus();
+  return DamagedAt(table_.FindMeta(MetaBlockType::kPrefixFilter)->handle.offset,
+                   Concat("prefix filter of hash seed ", info.seed, ", not ", hash_seed_));
 }
 
 absl::Status TableVerifier::CheckDataBlock(uint32_t ordinal) {
@@ -129,13 +149,7 @@ absl::Status TableVerifier::CheckEntry(uint64_t offset, const EntryView& entry) 
   if (entry.sequence == 0) return DamagedAt(offset, "entry of sequence 0");
   if (first || last_key_ != entry.key) {
     ++found_.distinct_keys;
-    if (other_filter_ != nullptr && other_filter_->has_filter() &&
-        !other_filter_->MayContain(KeyHash(entry.key, other_filter_->seed()))) {
-      return DamagedAt(offset, "a filter file denies a key of the table");
-    }
-    if (filter_.view.has_filter() && !filter_.view.MayContain(KeyHash(entry.key, filter_.view.seed()))) {
-      return DamagedAt(offset, "the filter denies a key of the table");
-    }
+    TAMIS_RETURN_IF_ERROR(CheckFilters(offset, entry.key));
   }
   if (first) found_.smallest_key = entry.key;
   found_.smallest_sequence = first ? entry.sequence : std::min(found_.smallest_sequence, entry.sequence);
@@ -147,6 +161,31 @@ absl::Status TableVerifier::CheckEntry(uint64_t offset, const EntryView& entry) 
   last_key_ = entry.key;
   last_sequence_ = entry.sequence;
   return absl::OkStatus();
+}
+
+// No filter may deny a key of the table.
+absl::Status TableVerifier::CheckFilters(uint64_t offset, std::string_view key) {
+  if (other_filter_ != nullptr && other_filter_->has_filter() && !other_filter_->MayContain(KeyHash(key, other_filter_->seed()))) {
+    return DamagedAt(offset, "a filter file denies a key of the table");
+  }
+  if (filter_.view.has_filter() && !filter_.view.MayContain(KeyHash(key, filter_.view.seed()))) {
+    return DamagedAt(offset, "the filter denies a key of the table");
+  }
+  if (!prefix_filter_.view.has_filter()) return absl::OkStatus();
+  const std::optional<std::string_view> prefix = PrefixOf(prefix_rule_, key);
+  if (!prefix) return absl::OkStatus();
+  if (!prefix_filter_.view.MayContain(KeyHash(*prefix, prefix_filter_.view.seed()))) {
+    return DamagedAt(offset, "the prefix filter denies a key of the table");
+  }
+  prefixes_ += *prefix != last_prefix_;  // no prefix is empty
+  last_prefix_.assign(*prefix);
+  return absl::OkStatus();
+}
+
+absl::Status TableVerifier::CheckPrefixCount() const {
+  if (!prefix_filter_.view.has_filter() || prefix_filter_.view.Info().keys == prefixes_) return absl::OkStatus();
+  return DamagedAt(table_.FindMeta(MetaBlockType::kPrefixFilter)->handle.offset,
+                   Concat("prefix filter of ", prefix_filter_.view.Info().keys, " prefixes, the table has ", prefixes_));
 }
 
 absl::Status TableVerifier::CheckProperties() const {

@@ -83,6 +83,7 @@ absl::Status OutputWriter::CloseFile() {
   const absl::StatusOr<const TableReader*> reader = table->Reader();
   TAMIS_RETURN_IF_ERROR(reader.status());
   if (!table->filter_refusal().ok()) return Annotate(table->filter_refusal(), "a filter just written");
+  if (!(*reader)->prefix_filter_refusal().ok()) return Annotate((*reader)->prefix_filter_refusal(), "a prefix filter just written");
   if ((*reader)->properties().entries != table->meta().entries) {
     return absl::DataLossError(Concat((*reader)->path(), ": the number of entries read back differs from what was written"));
   }

@@ -1,5 +1,5 @@
 // Writes the tables that a flush or compaction puts out: opens files as needed, cuts between user keys, syncs, and reads each table's
-// footer, index and filter back before anybody relies on it.
+// footer, index and filters back before anybody relies on it.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ struct LevelLookups {
 class LookupCounters {
  public:
   enum Event : uint32_t { kProbe, kSkip, kTruePositive, kFalsePositive, kUnfiltered, kUnfilteredMiss, kEventsPerLevel };
-  enum Total : uint32_t { kGets, kFound, kConsidered, kBlocksRead, kTotals };
+  enum Total : uint32_t { kGets, kFound, kConsidered, kBlocksRead, kPrefixProbes, kPrefixSkips, kTotals };
 
   class Stripe {
    public:

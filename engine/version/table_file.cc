@@ -55,6 +55,7 @@ class TableFile::Core {
     options.load_filter = false;  // each TableFile has its own
     TAMIS_ASSIGN_OR_RETURN(reader_, TableReader::Open(file_, options));
     file_.reset();  // the reader holds it now
+    if (context_->on_opened) context_->on_opened(number_, *reader_);
     return reader_.get();
   }
 

@@ -85,11 +85,15 @@ struct ReadOptions {
   // For iterators: only keys >= lower_bound and < upper_bound. Copied by NewIterator. An empty key is an ordinary key.
   std::optional<std::string_view> lower_bound{};
   std::optional<std::string_view> upper_bound{};
+  // For iterators: only keys that begin with this, that is, both bounds at once: lower_bound = prefix, upper_bound = the least string above
+  // all that begin with it (none if it is empty or 0xff only). With lower_bound or upper_bound: InvalidArgument. Copied by NewIterator.
+  // Tables whose prefix filter (FilterOptions::prefix_rule) denies it are not read.
+  std::optional<std::string_view> prefix{};
   // Keep blocks that are read in the block cache.
   bool fill_cache = true;
   // Check the checksum of data blocks read from files (index and filter blocks are always checked).
   bool verify_checksums = true;
-  // False: read every file that may hold the key without asking its filter (for study and proof).
+  // False: read every file that may hold the key (or the range) without asking its filters (for study and proof).
   bool use_filters = true;
 };
 

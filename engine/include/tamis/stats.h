@@ -26,6 +26,8 @@ struct LevelStats {
   double bits_per_key_target = 0;
   double bits_per_key = 0;
   double predicted_fpr = 1;      // mean over the files' keys
+  uint64_t files_with_prefix_filter = 0;
+  uint64_t prefix_filter_bytes = 0;  // resident; not part of filter_bytes
   // Point reads that considered a file of this level whose key range holds the key.
   uint64_t probes = 0;           // filter asked
   uint64_t skipped = 0;          // the filter said "certainly not"
@@ -66,6 +68,7 @@ struct Stats {
   uint64_t block_cache_capacity = 0;
   uint64_t block_cache_bytes = 0;
   uint64_t filter_bytes = 0;          // resident
+  uint64_t prefix_filter_bytes = 0;   // resident; not part of filter_bytes
   uint64_t index_bytes = 0;           // resident indexes, properties, slots
   uint64_t table_bytes = 0;           // on disk
   uint64_t log_bytes = 0;             // on disk, allocated space included
@@ -89,6 +92,8 @@ struct Stats {
   uint64_t files_considered = 0;      // candidates of point reads
   uint64_t files_skipped = 0;         // by filters
   uint64_t blocks_read = 0;           // data blocks read from files by point reads
+  uint64_t prefix_probes = 0;         // prefix filters asked, one for each iterator and table
+  uint64_t prefix_skipped = 0;        // ... that said "certainly not": the iterator leaves the table out
   double predicted_wasted_reads = 0;  // per lookup of an absent key, from the filters' rates and the tree
   uint64_t flushes = 0;
   uint64_t compactions = 0;

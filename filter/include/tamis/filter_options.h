@@ -33,6 +33,13 @@ struct FilterOptions {
   uint64_t memory_budget_bytes = 0;
   // For kOptimal: bits are spent only until this many wasted reads per lookup are predicted. 0: the whole budget is spent.
   double wasted_reads_goal = 0.001;
+  // Set: tables get a second filter, of the same kind, over the prefixes that their keys have under this rule (tamis/filter_prefix.h). Iterators
+  // with both bounds, ReadOptions::prefix above all, then leave out tables that hold no key of the range. Acts on tables that are written
+  // from now on; each table is asked under the rule that it was written with, so another rule, or none, changes no answer. Needs a kind.
+  std::optional<FilterPrefixRule> prefix_rule{};
+  // Bits for each distinct prefix of a table, 2 to 24 in steps of 1/8, or 0 for no prefix filter; the same in every level. Apart from what
+  // bits_per_key, bits_per_level and memory_budget_bytes allow.
+  double prefix_bits_per_key = 10.0;
   // Seed of the key hash. Not a secret: the header of every filter holds it, and whoever knows it and the keys can choose absent keys that
   // pass nearly all filters (against another seed they pass at the ordinary rate). Acts only when the database is created (unset: drawn at
   // random); another value later is FailedPrecondition.
