@@ -29,15 +29,13 @@ struct TableBuilder::State {
     if (options.filter_kind == FilterKind::kNone) return;
     // Hashes are collected whatever the bits are now: they may be set later.
     filter = NewFilter(UsableBits(), {});
-    if (options.prefix_rule && options.prefix_bits_per_key != 0) prefix_filter = NewFilter(options.prefix_bits_per_key, *options.prefix_rule);
+    if (options.prefix_rule && options.prefix_bits_per_key != 0)
+      prefix_filter = NewFilter(options.prefix_bits_per_key, *options.prefix_rule);
   }
 
   std::unique_ptr<FilterBuilder> NewFilter(double bits, FilterPrefixRule rule) {
-    absl::StatusOr<std::unique_ptr<FilterBuilder>> created = FilterBuilder::Create({.kind = options.filter_kind,
-                                                                                    .bits_per_key = bits,
-                                                                                    .seed = options.hash_seed,
-                                                                                    .owner = options.table_id,
-                                                                                    .prefix_rule = rule});
+    absl::StatusOr<std::unique_ptr<FilterBuilder>> created = FilterBuilder::Create(
+        {.kind = options.filter_kind, .bits_per_key = bits, .seed = options.hash_seed, .owner = options.table_id, .prefix_rule = rule});
     if (created.ok()) return *std::move(created);
     if (status.ok()) status = created.status();
     return nullptr;
@@ -168,9 +166,8 @@ absl::Status TableBuilder::State::WriteFilters(std::vector<MetaBlock>* meta) {
 
 absl::StatusOr<FilterInfo> TableBuilder::State::WriteFilter(FilterBuilder* from, MetaBlockType type, std::vector<MetaBlock>* meta) {
   TAMIS_ASSIGN_OR_RETURN(const FilterBytes bytes, from->Finish());
-  TAMIS_ASSIGN_OR_RETURN(
-      const FilterView view,
-      FilterView::Open(bytes.view(), {.check_owner = true, .owner = options.table_id, .any_prefix_rule = true}));
+  TAMIS_ASSIGN_OR_RETURN(const FilterView view,
+                         FilterView::Open(bytes.view(), {.check_owner = true, .owner = options.table_id, .any_prefix_rule = true}));
   TAMIS_RETURN_IF_ERROR(writer.Pad(kFilterAlignment));
   MetaBlock block_of_filter{static_cast<uint32_t>(type), 0, "", {}};
   TAMIS_ASSIGN_OR_RETURN(block_of_filter.handle, writer.Write(bytes.view(), Compression::kNone));

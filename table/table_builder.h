@@ -26,11 +26,11 @@ struct TableBuildOptions {
   uint32_t block_bytes = 4096;
   Compression compression = Compression::kLz4;
   FilterKind filter_kind = FilterKind::kBlockedBloom;
-  double bits_per_key = 10.0;  // 0: no filter
+  double bits_per_key = 10.0;                     // 0: no filter
   std::optional<FilterPrefixRule> prefix_rule{};  // set: a second filter, over the prefixes of keys; needs a filter kind
   double prefix_bits_per_key = 10.0;              // for each distinct prefix; 0: no such filter
   uint64_t hash_seed = 0;                         // of both
-  uint32_t level = 0;  // for the properties
+  uint32_t level = 0;                             // for the properties
 };
 
 struct TableSummary {

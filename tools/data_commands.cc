@@ -9,8 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "tamis/filter_prefix.h"
 #include "tools/bytes_text.h"
 #include "tools/command.h"
+#include "tools/prefix_rule.h"
 #include "tools/progress.h"
 #include "tools/record_io.h"
 
@@ -110,16 +112,9 @@ struct ScanArgs : CommonArgs {
 
 struct Range {
   std::optional<std::string> lower;
-  std::optional<std::string> upper;  // exclusive
+  std::optional<std::string> upper;   // exclusive
+  std::optional<std::string> prefix;  // set: of all keys in the range
 };
-
-// The first string after all that begin with `prefix`; nullopt if there is none.
-std::optional<std::string> AfterPrefix(std::string prefix) {
-  while (!prefix.empty() && static_cast<unsigned char>(prefix.back()) == 0xff) prefix.pop_back();
-  if (prefix.empty()) return std::nullopt;
-  prefix.back() = static_cast<char>(static_cast<unsigned char>(prefix.back()) + 1);
-  return prefix;
-}
 
 absl::StatusOr<Range> RangeOf(const ScanArgs& args) {
   const BytesText text(args.hex);
@@ -128,7 +123,8 @@ absl::StatusOr<Range> RangeOf(const ScanArgs& args) {
     auto prefix = text.Parse(*args.prefix);
     if (!prefix.ok()) return absl::InvalidArgumentError(absl::StrCat("--prefix: ", Text(prefix.status())));
     range.lower = *prefix;
-    range.upper = AfterPrefix(*std::move(prefix));
+    range.upper = PrefixSuccessor(*prefix);
+    range.prefix = *std::move(prefix);
   }
   if (args.from) {
     auto from = text.Parse(*args.from);
@@ -162,8 +158,12 @@ absl::Status RunScan(const ScanArgs& args) {
   auto db = OpenForReading(args.database);
   if (!db.ok()) return db.status();
   ReadOptions options;
-  if (range->lower) options.lower_bound = *range->lower;
-  if (range->upper) options.upper_bound = *range->upper;
+  if (range->prefix && !args.from && !args.to) {
+    options.prefix = *range->prefix;
+  } else {
+    if (range->lower) options.lower_bound = *range->lower;
+    if (range->upper) options.upper_bound = *range->upper;
+  }
   options.fill_cache = false;
   auto iterator = (*db)->NewIterator(options);
   if (!iterator.ok()) return iterator.status();
@@ -190,6 +190,7 @@ absl::Status RunScan(const ScanArgs& args) {
 }
 
 struct CompactArgs : CommonArgs {
+  std::string prefix_rule;
   std::optional<std::string> from;
   std::optional<std::string> to;
 };
@@ -201,7 +202,11 @@ absl::Status RunCompact(const CompactArgs& args) {
   as_scan.to = args.to;
   auto range = RangeOf(as_scan);
   if (!range.ok()) return range.status();
-  auto db = OpenForWriting(Options(), args.database, /*create=*/false);
+  Options options;
+  auto rule = ParsePrefixRule(args.prefix_rule);
+  if (!rule.ok()) return rule.status();
+  options.filter.prefix_rule = *rule;
+  auto db = OpenForWriting(options, args.database, /*create=*/false);
   if (!db.ok()) return db.status();
   auto before = (*db)->GetStats();
   if (!before.ok()) return before.status();
@@ -281,6 +286,7 @@ void RegisterCompact(CLI::App* app, int* exit_code) {
   AddDatabase(command, args.get());
   command->add_option("--from", args->from, "First key (this one included)");
   command->add_option("--to", args->to, "Last key (this one excluded)");
+  AddPrefixRule(command, &args->prefix_rule);
   AddHex(command, args.get());
   AddJson(command, args.get());
   command->callback([args, exit_code] { *exit_code = Report(RunCompact(*args)); });

@@ -18,6 +18,7 @@
 #include "table/table_reader.h"
 #include "tools/bytes_text.h"
 #include "tools/command.h"
+#include "tools/prefix_rule.h"
 #include "wal/log_reader.h"
 
 namespace tamis::tools {
@@ -78,19 +79,33 @@ class Printer {
   uint64_t left_;
 };
 
-void PrintFilterInfo(const FilterView& filter, Printer* out) {
+// `of`: "filter", or the like, before each name.
+void PrintFilterInfo(const std::string& of, const FilterView& filter, Printer* out) {
   const FilterInfo info = filter.Info();
-  out->Fact("filter kind", FilterKindName(info.kind));
+  out->Fact(of + " kind", FilterKindName(info.kind));
   if (info.kind == FilterKind::kNone) return;
-  out->Fact("filter bytes", info.size_bytes);
-  out->Fact("filter keys", info.keys);
-  out->Fact("filter lines of 64 bytes", info.lines);
-  out->Fact("filter probes", info.probes);
-  out->Fact("filter bits per key", absl::StrFormat("%.3f", info.bits_per_key));
-  out->Fact("filter FPR predicted", absl::StrFormat("%.5f %%", 100 * info.predicted_fpr));
-  out->Fact("filter share of set bits", absl::StrFormat("%.4f", filter.MeasuredFill()));
-  out->Fact("filter seed", absl::StrFormat("%016x", info.seed));
-  out->Fact("filter owner", HexBytes({reinterpret_cast<const char*>(info.owner.data()), info.owner.size()}));
+  if (info.prefix_rule.kind != FilterPrefixKind::kNone) out->Fact(of + " rule", PrefixRuleText(info.prefix_rule));
+  out->Fact(of + " bytes", info.size_bytes);
+  out->Fact(of + " keys", info.keys);
+  out->Fact(of + " lines of 64 bytes", info.lines);
+  out->Fact(of + " probes", info.probes);
+  out->Fact(of + " bits per key", absl::StrFormat("%.3f", info.bits_per_key));
+  out->Fact(of + " FPR predicted", absl::StrFormat("%.5f %%", 100 * info.predicted_fpr));
+  out->Fact(of + " share of set bits", absl::StrFormat("%.4f", filter.MeasuredFill()));
+  out->Fact(of + " seed", absl::StrFormat("%016x", info.seed));
+  out->Fact(of + " owner", HexBytes({reinterpret_cast<const char*>(info.owner.data()), info.owner.size()}));
+}
+
+// The filters of a table. Returns why one is refused: that is damage (or of a newer version), though the data is good.
+absl::Status PrintFilters(const in::TableReader& table, Printer* out) {
+  if (table.filter_refusal().ok()) {
+    PrintFilterInfo("filter", table.filter(), out);
+  } else {
+    out->Fact("filter refused", Text(table.filter_refusal()));
+  }
+  if (table.prefix_filter().has_filter()) PrintFilterInfo("prefix filter", table.prefix_filter(), out);
+  if (!table.prefix_filter_refusal().ok()) out->Fact("prefix filter refused", Text(table.prefix_filter_refusal()));
+  return table.filter_refusal().ok() ? table.prefix_filter_refusal() : table.filter_refusal();
 }
 
 void PrintProperties(const in::TableProperties& properties, Printer* out) {
@@ -134,19 +149,13 @@ absl::Status DumpTable(const Directory& directory, const std::string& name, Prin
   auto reader = in::TableReader::Open(file, options);
   if (!reader.ok()) return reader.status();
   PrintProperties((*reader)->properties(), out);
-  if ((*reader)->filter_refusal().ok()) {
-    PrintFilterInfo((*reader)->filter(), out);
-  } else {
-    out->Fact("filter refused", Text((*reader)->filter_refusal()));
-  }
-  if (!out->WantsEntries()) return (*reader)->filter_refusal();
+  const absl::Status refused = PrintFilters(**reader, out);
+  if (!out->WantsEntries()) return refused;
   auto cursor = (*reader)->NewCursor(in::TableReadOptions(), /*read_ahead=*/true);
   for (cursor->SeekToFirst(); cursor->Valid() && out->WantsEntries(); cursor->Next()) {
     out->Entry(cursor->kind(), cursor->sequence(), cursor->key(), cursor->value());
   }
-  if (!cursor->status().ok()) return cursor->status();
-  // A refused filter is damage (or of a newer version), though the data is good.
-  return (*reader)->filter_refusal();
+  return cursor->status().ok() ? refused : cursor->status();
 }
 
 void PrintLogHead(const in::LogReader& reader, Printer* out) {
@@ -223,7 +232,7 @@ absl::Status DumpFilter(const Directory& directory, const std::string& name, Pri
   if (absl::Status s = (*file)->Read(0, absl::MakeSpan(bytes.data(), bytes.size())); !s.ok()) return s;
   auto filter = FilterView::Open(bytes.view(), FilterExpectations());
   if (!filter.ok()) return absl::Status(filter.status().code(), absl::StrCat((*file)->path(), ": ", Text(filter.status())));
-  PrintFilterInfo(*filter, out);
+  PrintFilterInfo("filter", *filter, out);
   return absl::OkStatus();
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tools/command.h"
+#include "tools/prefix_rule.h"
 #include "tools/progress.h"
 #include "tools/record_io.h"
 
@@ -27,6 +28,7 @@ struct LoadArgs : CommonArgs {
   uint64_t batch_records = 1000;
   std::optional<double> bits_per_key;
   std::optional<uint64_t> memtable_bytes;
+  std::string prefix_rule;
 };
 
 struct Loaded {
@@ -85,6 +87,9 @@ absl::Status RunLoad(const LoadArgs& args) {
   Options options;
   if (args.bits_per_key) options.filter.bits_per_key = *args.bits_per_key;
   if (args.memtable_bytes) options.memtable_bytes = *args.memtable_bytes;
+  auto rule = ParsePrefixRule(args.prefix_rule);
+  if (!rule.ok()) return rule.status();
+  options.filter.prefix_rule = *rule;
   auto db = OpenForWriting(options, args.database, /*create=*/true);
   if (!db.ok()) return db.status();
   Loaded loaded;
@@ -117,6 +122,7 @@ void RegisterLoadCommand(CLI::App* app, int* exit_code) {
   command->add_option("--batch", args->batch_records, "Records a write batch (at most 1 MiB)");
   command->add_option("--bits-per-key", args->bits_per_key, "Filter memory of the tables written now, 2 to 24, or 0 for none");
   command->add_option("--memtable-bytes", args->memtable_bytes, "Size at which a memtable is written to a table");
+  AddPrefixRule(command, &args->prefix_rule);
   AddHex(command, args.get());
   AddJson(command, args.get());
   command->callback([args, exit_code] { *exit_code = Report(RunLoad(*args)); });

@@ -31,6 +31,8 @@ Json LevelJson(const LevelStats& level) {
               {"bits_per_key_target", level.bits_per_key_target},
               {"bits_per_key", level.bits_per_key},
               {"predicted_fpr", level.predicted_fpr},
+              {"files_with_prefix_filter", level.files_with_prefix_filter},
+              {"prefix_filter_bytes", level.prefix_filter_bytes},
               {"probes", level.probes},
               {"skipped", level.skipped},
               {"true_positives", level.true_positives},
@@ -69,6 +71,7 @@ Json StatsJson(const DB& db, const Stats& stats) {
               {"block_cache_capacity", stats.block_cache_capacity},
               {"block_cache_bytes", stats.block_cache_bytes},
               {"filter_bytes", stats.filter_bytes},
+              {"prefix_filter_bytes", stats.prefix_filter_bytes},
               {"index_bytes", stats.index_bytes},
               {"table_bytes", stats.table_bytes},
               {"log_bytes", stats.log_bytes},
@@ -90,6 +93,8 @@ Json StatsJson(const DB& db, const Stats& stats) {
               {"files_considered", stats.files_considered},
               {"files_skipped", stats.files_skipped},
               {"blocks_read", stats.blocks_read},
+              {"prefix_probes", stats.prefix_probes},
+              {"prefix_skipped", stats.prefix_skipped},
               {"predicted_wasted_reads", stats.predicted_wasted_reads},
               {"flushes", stats.flushes},
               {"compactions", stats.compactions},
@@ -170,6 +175,15 @@ absl::Status Rebuild(const FiltersArgs& args) {
   return (*db)->Close();
 }
 
+void PrintPrefixFilters(const Stats& stats) {
+  if (stats.prefix_filter_bytes == 0) return;
+  uint64_t files = 0;
+  for (const LevelStats& level : stats.levels) files += level.files_with_prefix_filter;
+  std::printf("prefix filters in memory: %.2f MiB, of %llu files; asked %llu times, %llu times a file was skipped\n",
+              static_cast<double>(stats.prefix_filter_bytes) / (1 << 20), static_cast<unsigned long long>(files),
+              static_cast<unsigned long long>(stats.prefix_probes), static_cast<unsigned long long>(stats.prefix_skipped));
+}
+
 absl::Status RunFilters(const FiltersArgs& args) {
   if (args.bits_per_key && !args.rebuild) return absl::InvalidArgumentError("--bits-per-key needs --rebuild");
   if (args.rebuild) {
@@ -181,6 +195,9 @@ absl::Status RunFilters(const FiltersArgs& args) {
   if (!stats.ok()) return stats.status();
   if (args.json) {
     std::puts(Json{{"filter_bytes", stats->filter_bytes},
+                   {"prefix_filter_bytes", stats->prefix_filter_bytes},
+                   {"prefix_probes", stats->prefix_probes},
+                   {"prefix_skipped", stats->prefix_skipped},
                    {"predicted_wasted_reads", stats->predicted_wasted_reads},
                    {"filters_refused", stats->filters_refused},
                    {"levels", LevelsJson(*stats)}}
@@ -196,6 +213,7 @@ absl::Status RunFilters(const FiltersArgs& args) {
   table.Print();
   std::printf("\nfilters in memory: %.2f MiB; a lookup of an absent key reads %.4f blocks for nothing (predicted)\n",
               static_cast<double>(stats->filter_bytes) / (1 << 20), stats->predicted_wasted_reads);
+  PrintPrefixFilters(*stats);
   if (stats->filters_refused > 0) {
     std::printf("%llu filters are not used, because they are damaged, missing or unknown: see tamis verify\n",
                 static_cast<unsigned long long>(stats->filters_refused));

@@ -2,7 +2,7 @@
 //
 // CURRENT, the manifest and what it says of levels; each listed log with the rule of recovery (a log may stop early, unless something
 // proves that what lies past the stop had been durable); each listed table with every checksum, the order of its keys, its properties
-// against its entries, and its filter against each of its keys. It goes on after a fault and reports all of them.
+// against its entries, and its filters against each of its keys. It goes on after a fault and reports all of them.
 //
 // A writer may be at work beside it and delete what was listed a moment ago: faults are believed only if CURRENT and the manifest's last
 // record are the same afterwards; otherwise the whole check starts again.
@@ -206,6 +206,8 @@ void Verifier::CheckTable(const in::TableMeta& meta) {
   auto reader = in::TableReader::Open(*std::move(file), options);
   if (!reader.ok()) return AddStatus(name, reader.status());
   if (!(*reader)->filter_refusal().ok()) Add(name, std::nullopt, absl::StrCat("filter refused: ", Text((*reader)->filter_refusal())));
+  if (absl::Status s = (*reader)->prefix_filter_refusal(); !s.ok())
+    Add(name, std::nullopt, absl::StrCat("prefix filter refused: ", Text(s)));
   CheckTableAgainstMeta(name, meta, (*reader)->properties());
   const in::LoadedFilter filter = meta.filter_file ? CheckFilterFile(meta) : in::LoadedFilter();
   const auto report = [&](uint64_t done, uint64_t) {

@@ -34,8 +34,8 @@ class TableFile;
 struct TableFileContext {
   std::shared_ptr<Directory> directory;
   std::shared_ptr<DescriptorCache> descriptors;
-  std::shared_ptr<BlockCache> block_cache;            // may be null
-  std::function<void(const TableFile&)> on_loaded;    // for logging a refused filter; may be empty; thread-safe
+  std::shared_ptr<BlockCache> block_cache;          // may be null
+  std::function<void(const TableFile&)> on_loaded;  // for logging a refused filter; may be empty; thread-safe
   // Once for each table, when it has been opened: for logging a refused prefix filter; may be empty; thread-safe. Under internal locks.
   std::function<void(uint64_t number, const TableReader&)> on_opened;
   bool keep_open = false;                             // read-only database: descriptors are kept (descriptor_cache.h)

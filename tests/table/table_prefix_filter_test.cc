@@ -56,13 +56,13 @@ std::string FilterOf(const FilterBuildOptions& options, const std::vector<std::s
   return std::string(builder->Finish().value().view());
 }
 
-const std::vector<std::string> kKeys = {"",      "a",      "aaa",   "aaa/1", "aaa/2", "aaab",      "b/",   "bb",
+const std::vector<std::string> kKeys = {"",      "a",      "aaa",   "aaa/1", "aaa/2", "aaab",      "b/",    "bb",
                                         "bbb/x", "bbb/y/", "c\xff", "ccc",   "d/1/2", "\xff\xff/", "zz\xff"};
 
 TEST(TablePrefixFilterTest, HoldsEachPrefixOnceAndNoKeyWithoutOne) {
   using Case = std::pair<FilterPrefixRule, std::vector<std::string>>;
-  for (const auto& [rule, prefixes] : {Case{kThree, {"aaa", "bbb", "ccc", "d/1", "zz\xff", "\xff\xff/"}},
-                                       Case{kSlash, {"aaa/", "b/", "bbb/", "d/", "\xff\xff/"}}}) {
+  for (const auto& [rule, prefixes] :
+       {Case{kThree, {"aaa", "bbb", "ccc", "d/1", "zz\xff", "\xff\xff/"}}, Case{kSlash, {"aaa/", "b/", "bbb/", "d/", "\xff\xff/"}}}) {
     ASSERT_OK_AND_ASSIGN(const auto table, OpenTable(BuildTable(OptionsOf(rule), EntriesOf(kKeys))));
     ASSERT_OK(table->prefix_filter_refusal());
     const FilterInfo info = table->prefix_filter().Info();

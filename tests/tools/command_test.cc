@@ -121,6 +121,29 @@ TEST_F(CommandTest, ScanHonoursRangePrefixLimitAndReverse) {
   EXPECT_EQ(Tamis("scan " + Db() + " --json --limit 1").output, "{\"key\":\"a\",\"value\":\"1\"}\n");
 }
 
+TEST_F(CommandTest, PrefixFiltersAreWrittenShownVerifiedAndChangeNoScan) {
+  WriteFile("in.tsv", "a/1\t1\nb/1\t2\nb/2\t3\nz/1\t4\n");
+  for (const char* rule : {"fixed:0", "fixed:65536", "fixed:", "delimiter:", "delimiter:ab", "delimiter:\\x", "4", "none"}) {
+    EXPECT_EQ(Tamis("load " + Db() + " " + File("in.tsv") + " --prefix-rule '" + rule + "' 2>/dev/null").exit_code, 2) << rule;
+  }
+  ASSERT_EQ(Tamis("load " + Db() + " " + File("in.tsv") + " --prefix-rule 'delimiter:\\x2f' >/dev/null").exit_code, 0);
+  ASSERT_EQ(Tamis("compact " + Db() + " --prefix-rule delimiter:/ >/dev/null 2>&1").exit_code, 0);
+  EXPECT_THAT(Tamis("filters " + Db()).output, HasSubstr("prefix filters in memory: 0.00 MiB, of 1 files"));
+  EXPECT_THAT(Tamis("filters --json " + Db()).output, HasSubstr("\"files_with_prefix_filter\": 1"));
+  EXPECT_THAT(Tamis("stats " + Db()).output, HasSubstr("prefix filters: 0.1 KiB, asked 0, tables skipped 0"));
+  const Ran dump = Tamis("dump --summary " + FirstFile(".table"));
+  EXPECT_EQ(dump.exit_code, 0);
+  EXPECT_THAT(dump.output, HasSubstr("prefix filter rule:        delimiter:/\n"));
+  EXPECT_THAT(dump.output, HasSubstr("prefix filter keys:        3\n"));
+  EXPECT_EQ(Tamis("verify " + Db() + " 2>/dev/null").exit_code, 0);
+  EXPECT_EQ(Tamis("scan " + Db() + " --prefix b/ --keys-only").output, "b/1\nb/2\n");
+  EXPECT_EQ(Tamis("scan " + Db() + " --prefix b/ --from b/2 --keys-only").output, "b/2\n");
+  EXPECT_EQ(Tamis("scan " + Db() + " --prefix m/ --count").output, "0\n");
+  ASSERT_EQ(Tamis("compact " + Db() + " --prefix-rule fixed:2 >/dev/null 2>&1").exit_code, 0);
+  ASSERT_EQ(Tamis("compact " + Db() + " >/dev/null 2>&1").exit_code, 0);
+  EXPECT_EQ(Tamis("scan " + Db() + " --prefix b/ --keys-only").output, "b/1\nb/2\n");
+}
+
 TEST_F(CommandTest, ScanOfEitherFormatLoadsIntoTheSameDatabase) {
   std::string tsv;
   for (int i = 0; i < 500; ++i) tsv += "key" + std::to_string(i) + "\\x0" + std::to_string(i % 8) + "\tvalue\\n" + std::to_string(i) + "\n";
