@@ -225,10 +225,10 @@ std::shared_ptr<const ReadView> DbImpl::PinView() {
 
 absl::StatusOr<std::unique_ptr<Iterator>> DbImpl::NewIterator(const ReadOptions& options) {
   TAMIS_RETURN_IF_ERROR(CheckSnapshot(options));
-  DbIteratorOptions iterator;
-  TAMIS_RETURN_IF_ERROR(SetBounds(options, &iterator));
   const std::shared_ptr<const ReadView> view = PinView();
   if (view == nullptr) return handle_->Check();
+  DbIteratorOptions iterator;
+  TAMIS_RETURN_IF_ERROR(SetBounds(options, &iterator));
   iterator.sequence = options.snapshot != nullptr ? options.snapshot->sequence() : visible_.load(std::memory_order_acquire);
   iterator.handle = handle_;
   // The table files in the view keep what they need (descriptors, cache) themselves; the directory they are in is shared.
