@@ -57,7 +57,8 @@ std::string StatsText(const Stats& stats) {
   AppendFormat(&text, "on disk: tables %.1f MiB, logs %.1f MiB, waiting for readers %.1f MiB; space amplification %.2f\n",
                static_cast<double>(stats.table_bytes) / kMiB, static_cast<double>(stats.log_bytes) / kMiB,
                static_cast<double>(stats.obsolete_bytes) / kMiB, stats.space_amplification);
-  AppendFormat(&text, "in memory: memtables %.1f MiB, block cache %.1f of %.1f MiB, filters %.1f MiB, prefix filters %.1f MiB, indexes %.1f MiB\n",
+  AppendFormat(&text,
+               "in memory: memtables %.1f MiB, block cache %.1f of %.1f MiB, filters %.1f MiB, prefix filters %.1f MiB, indexes %.1f MiB\n",
                static_cast<double>(stats.memtable_bytes) / kMiB, static_cast<double>(stats.block_cache_bytes) / kMiB,
                static_cast<double>(stats.block_cache_capacity) / kMiB, static_cast<double>(stats.filter_bytes) / kMiB,
                static_cast<double>(stats.prefix_filter_bytes) / kMiB, static_cast<double>(stats.index_bytes) / kMiB);
