@@ -86,6 +86,7 @@ BlockCacheStats BlockCache::GetStats() const {
     stats.bytes += shard->bytes;
     stats.blocks += shard->blocks;
     stats.insertions += shard->insertions;
+    stats.not_admitted += shard->not_admitted;
     stats.evictions += shard->evictions;
   }
   return stats;
@@ -97,8 +98,15 @@ void BlockCache::Insert(Shard& shard, BlockSlots* slots, uint32_t ordinal, Cache
   CachedBlock* evicted = nullptr;
   {
     MutexLock lock(shard.mutex);
-    std::atomic<CachedBlock*>& slot = slots->slots_[ordinal];
-    if (slot.load(std::memory_order_relaxed) != nullptr) return;
+    std::atomic<uintptr_t>& slot = slots->slots_[ordinal];
+    const uintptr_t before = slot.load(std::memory_order_relaxed);
+    if (BlockSlots::IsBlock(before)) return;
+    shard.offered_bytes += charge;
+    if (!Admit(shard, before, charge)) {
+      ++shard.not_admitted;
+      slot.store(BlockSlots::OfferedAt(shard.offered_bytes), std::memory_order_relaxed);
+      return;
+    }
     while (shard.bytes + charge > shard_capacity_) {
       CachedBlock* const old = EvictOne(shard);
       old->next_removed_ = evicted;
@@ -119,9 +127,15 @@ void BlockCache::Insert(Shard& shard, BlockSlots* slots, uint32_t ordinal, Cache
     shard.bytes += charge;
     ++shard.blocks;
     ++shard.insertions;
-    slot.store(block, std::memory_order_release);  // C1
+    slot.store(reinterpret_cast<uintptr_t>(block), std::memory_order_release);  // C1
   }
   Retire(evicted);  // C5
+}
+
+bool BlockCache::Admit(const Shard& shard, uintptr_t slot, uint64_t charge) const {
+  if (shard.bytes + charge <= shard_capacity_) return true;
+  const uint64_t offered_at = slot >> 1;
+  return offered_at != 0 && shard.offered_bytes - offered_at <= shard_capacity_;
 }
 
 // The next block that was not used since the hand last passed. Readers may keep setting marks, so after two rounds any block will do.
@@ -152,7 +166,7 @@ void BlockCache::PrefetchVictims(const Shard& shard) {
 }
 
 void BlockCache::Remove(Shard& shard, CachedBlock* block) {
-  block->slots_->slots_[block->ordinal_].store(nullptr, std::memory_order_release);  // C1
+  block->slots_->slots_[block->ordinal_].store(BlockSlots::OfferedAt(0), std::memory_order_release);  // C1
   block->slots_ = nullptr;
   shard.clock[block->ring_index_] = nullptr;
   shard.holes.push_back(block->ring_index_);
@@ -172,7 +186,8 @@ void BlockCache::Retire(CachedBlock* removed) {
 
 BlockSlots::BlockSlots(std::shared_ptr<BlockCache> cache, uint32_t count) : cache_(std::move(cache)), count_(count) {
   if (cache_ == nullptr) return;
-  slots_ = std::make_unique<std::atomic<CachedBlock*>[]>(count);
+  slots_ = std::make_unique<std::atomic<uintptr_t>[]>(count);
+  for (uint32_t i = 0; i < count; ++i) slots_[i].store(OfferedAt(0), std::memory_order_relaxed);
   const uint64_t mixed = reinterpret_cast<uintptr_t>(slots_.get()) * 0x9e3779b97f4a7c15u;
   first_shard_ = static_cast<size_t>((mixed >> 32) % cache_->shards_.size());
 }
@@ -190,8 +205,9 @@ BlockSlots::~BlockSlots() {
     BlockCache::Shard& shard = *cache_->shards_[i];
     MutexLock lock(shard.mutex);  // C4
     for (uint64_t ordinal = FirstOf(i); ordinal < count_; ordinal += shards) {
-      CachedBlock* const block = slots_[ordinal].load(std::memory_order_relaxed);
-      if (block == nullptr) continue;
+      const uintptr_t slot = slots_[ordinal].load(std::memory_order_relaxed);
+      if (!IsBlock(slot)) continue;
+      CachedBlock* const block = BlockIn(slot);
       cache_->Remove(shard, block);
       block->next_removed_ = removed;
       removed = block;

@@ -20,6 +20,12 @@ BlockRef NewBlock(const std::string& key, size_t bytes = 100) {
   return ref;
 }
 
+// As two reads would: the first makes the cache remember it, the second brings it in.
+void OfferTwice(BlockSlots* slots, uint32_t ordinal, const BlockRef& block) {
+  slots->Offer(ordinal, block);
+  slots->Offer(ordinal, block);
+}
+
 bool Holds(const CachedBlock* block, const std::string& key) { return block->block().count() == 1 && block->block().KeyEquals(0, key); }
 
 TEST(BlockCacheTest, AnOfferedBlockIsFoundAndTheFirstOfferStays) {
@@ -74,11 +80,48 @@ TEST(BlockCacheTest, UsedBlocksStayWhenOthersGo) {
   BlockSlots slots(cache, 10000);
   for (uint32_t i = 0; i < 10; ++i) slots.Offer(i, NewBlock(std::to_string(i)));
   for (uint32_t i = 10; i < 10000; ++i) {
-    slots.Offer(i, NewBlock(std::to_string(i)));
+    OfferTwice(&slots, i, NewBlock(std::to_string(i)));
     const EpochGuard guard;
     for (uint32_t hot = 0; hot < 10; ++hot) ASSERT_NE(slots.Get(hot), nullptr) << "at " << i;
   }
   EXPECT_GT(cache->GetStats().evictions, 9000u);
+}
+
+TEST(BlockCacheTest, AFullCacheAdmitsWhatIsReadTwiceWithinItsCapacity) {
+  auto cache = std::make_shared<BlockCache>(100000);
+  BlockSlots slots(cache, 10000);
+  uint32_t next = 0;
+  while (cache->GetStats().not_admitted == 0) slots.Offer(next++, NewBlock("filler"));
+  const uint64_t blocks = cache->GetStats().blocks;
+  EXPECT_EQ(cache->GetStats().insertions, blocks) << "all, as long as there was room";
+  const auto cached = [&](uint32_t ordinal) {
+    const EpochGuard guard;
+    return slots.Get(ordinal) != nullptr;
+  };
+  EXPECT_TRUE(cached(0));
+
+  // Read once: nothing is pushed out, however many.
+  const uint32_t once = next;
+  for (; next < 5000; ++next) slots.Offer(next, NewBlock("once"));
+  EXPECT_EQ(cache->GetStats().evictions, 0u);
+  EXPECT_FALSE(cached(once));
+  EXPECT_TRUE(cached(0));
+
+  // Again, but after many times the capacity: as if for the first time. Then soon once more.
+  slots.Offer(once, NewBlock("twice"));
+  EXPECT_FALSE(cached(once));
+  for (uint32_t i = 0; i < blocks / 2; ++i) slots.Offer(next++, NewBlock("once"));
+  slots.Offer(once, NewBlock("twice"));
+  EXPECT_TRUE(cached(once));
+  EXPECT_EQ(cache->GetStats().evictions, 1u);
+
+  // What was evicted starts from the beginning.
+  uint32_t gone = 0;
+  while (cached(gone)) ++gone;
+  slots.Offer(gone, NewBlock("gone"));
+  EXPECT_FALSE(cached(gone));
+  slots.Offer(gone, NewBlock("gone"));
+  EXPECT_TRUE(cached(gone));
 }
 
 TEST(BlockCacheTest, APinnedBlockOutlivesEvictionTableAndCache) {
@@ -91,7 +134,7 @@ TEST(BlockCacheTest, APinnedBlockOutlivesEvictionTableAndCache) {
       const EpochGuard guard;
       pinned = BlockRef::Share(slots->Get(0));
     }
-    for (uint32_t i = 1; i < 100; ++i) slots->Offer(i, NewBlock("other"));
+    for (uint32_t i = 1; i < 100; ++i) OfferTwice(slots.get(), i, NewBlock("other"));
     {
       const EpochGuard guard;
       EXPECT_EQ(slots->Get(0), nullptr);
