@@ -137,7 +137,7 @@ constexpr char kAbsentKindHelp[] =
     "filters were found to be wrong about";
 
 constexpr const char* kAxisHelp[kAxes] = {
-    "none, blocked_bloom, split_block_bloom, classic_bloom, ribbon",
+    "none, blocked_bloom, split_block_bloom, classic_bloom, ribbon, binary_fuse",
     "Bits per key, 2 to 24 (optimal: the most, on average)",
     "uniform; optimal (up to a goal of .001 wasted reads) or optimal:GOAL, having learned from lookups; levels:24/16/10, from the top",
     "Populated levels, 1 to 7",

@@ -260,7 +260,7 @@ TEST_F(PosixFileSystemTest, AFullDeviceIsResourceExhaustedAndStickyForAppend) {
   FileDescriptor full = OpenAt(AT_FDCWD, "/dev/full", O_WRONLY);
   if (!full.ok()) GTEST_SKIP();
   const auto file = NewPosixAppendFile(std::move(full), "full");
-  const absl::Status first = file->Append(std::string(100'000, 'x'));
+  const absl::Status first = file->Append(std::string(2'000'000, 'x'));
   EXPECT_CODE(first, StatusCode::kResourceExhausted);
   EXPECT_EQ(file->Append("x"), first);
   EXPECT_EQ(file->Close(), first);

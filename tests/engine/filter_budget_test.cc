@@ -106,6 +106,18 @@ TEST(AllocateFilterBits, ALastLevelOfAnotherKindHasItsOwnCurve) {
   EXPECT_EQ(KindOfTables({.kind = FilterKind::kNone, .last_level_kind = FilterKind::kRibbon}, true), FilterKind::kNone);
 }
 
+TEST(AllocateFilterBits, BinaryFuseIsNotPromisedToTablesThatCannotHaveIt) {
+  FilterOptions options = OptimalOptions(11);
+  options.kind = FilterKind::kBinaryFuse;
+  for (const FilterBits& at : AllocateFilterBits(options, Tree(4), {})) {
+    for (const double bits : {at.bits_per_key, at.next}) {
+      if (bits > 9.5) {
+        EXPECT_EQ(fpr_model::BuiltKind(FilterKind::kBinaryFuse, 10'000, bits), FilterKind::kBinaryFuse) << bits;
+      }
+    }
+  }
+}
+
 TEST(AllocateFilterBits, OptimalStopsAtTheGoal) {
   const std::vector<RunSize> runs = Tree(5);
   for (const auto& [absent, average] : {std::pair{.01, 7.1}, std::pair{.001, 3.0}}) {

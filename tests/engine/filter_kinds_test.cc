@@ -28,6 +28,7 @@ class FilterKindsTest : public ::testing::Test {
     options_.compaction.target_file_bytes = 128 << 10;
     options_.compaction.size_ratio = 4;
     options_.filter.hash_seed = 7;
+    options_.filter.allocation = FilterAllocation::kUniform;
   }
   void Open(FilterKind kind, double bits_per_key) {
     db_.reset();
@@ -103,7 +104,6 @@ TEST_F(FilterKindsTest, TablesOfDifferentKindsStandSideBySide) {
 }
 
 TEST_F(FilterKindsTest, TheLastLevelHasItsOwnKind) {
-  options_.filter.allocation = FilterAllocation::kUniform;
   options_.filter.last_level_kind = FilterKind::kRibbon;
   ASSERT_NO_FATAL_FAILURE(Open(FilterKind::kBlockedBloom, 8));
   ASSERT_NO_FATAL_FAILURE(Put(0, 20000));

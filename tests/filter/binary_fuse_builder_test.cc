@@ -42,6 +42,19 @@ TEST(BinaryFuseBuilder, TooFewKeysOrBitsAndNoSuccessFallBackToBlocked) {
   EXPECT_EQ(Build(hashes, 9, kFuseOptions).view(), Build(hashes, 9).view());
 }
 
+// At most one attempt in four fails, at any size: else 64 of them in a row might.
+TEST(BinaryFuseBuilder, NoNumberOfKeysIsHardToBuild) {
+  for (double n = 512; n < (kSmall ? 20'000 : 300'000); n *= 1.03) {
+    const auto keys = static_cast<uint64_t>(n);
+    FuseShape shape = *FuseShapeFor(keys, 8);
+    const std::vector<uint64_t> hashes = Hashes(keys, keys << 20);
+    internal::FusePeeling peeling(shape.slots, keys);
+    int peeled = 0;
+    for (shape.attempt = 0; shape.attempt < 16; ++shape.attempt) peeled += peeling.Peel(shape, hashes.data(), keys) ? 1 : 0;
+    EXPECT_GE(peeled, 12) << keys << " keys";
+  }
+}
+
 TEST(BinaryFuseBuilder, TakesTheWidestFingerprintsThatFitAndNoMoreMemoryThanTheyNeed) {
   const std::vector<uint64_t> hashes = Hashes(200000);
   uint32_t last = 0;

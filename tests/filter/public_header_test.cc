@@ -10,7 +10,7 @@ namespace {
 TEST(FilterOptions, DefaultsAreTenBitsOfBlockedBloom) {
   const FilterOptions options;
   EXPECT_EQ(options.kind, FilterKind::kBlockedBloom);
-  EXPECT_EQ(options.allocation, FilterAllocation::kUniform);
+  EXPECT_EQ(options.allocation, FilterAllocation::kOptimal);
   EXPECT_EQ(options.bits_per_key, 10.0);
   EXPECT_FALSE(options.hash_seed.has_value());
 }

@@ -23,8 +23,8 @@ constexpr std::pair<AbsentKind, const char*> kAbsentKinds[] = {{AbsentKind::kFar
                                                                {AbsentKind::kPrefix, "prefix"},
                                                                {AbsentKind::kDeleted, "deleted"},
                                                                {AbsentKind::kAgainst, "against"}};
-constexpr FilterKind kKinds[] = {FilterKind::kNone, FilterKind::kBlockedBloom, FilterKind::kSplitBlockBloom, FilterKind::kClassicBloom,
-                                 FilterKind::kRibbon};
+constexpr FilterKind kKinds[] = {FilterKind::kNone,         FilterKind::kBlockedBloom, FilterKind::kSplitBlockBloom,
+                                 FilterKind::kClassicBloom, FilterKind::kRibbon,       FilterKind::kBinaryFuse};
 
 std::string Number(double value) { return absl::StrFormat("%.10g", value); }
 
@@ -266,7 +266,7 @@ std::vector<StudySection> DefaultSections() {
       Section("Savings by share of absent lookups",
               {{kKind, {"none", "blocked_bloom"}}, {kAbsent, {"0", "10", "50", "90", "100"}}, {kCache, {"1M"}}}),
       Section("Kinds of absent key", {{kAbsentKind, {"far", "between", "prefix", "deleted", "against"}}}),
-      Section("Kinds of filter", {{kKind, {"blocked_bloom", "split_block_bloom", "classic_bloom", "ribbon"}}}),
+      Section("Kinds of filter", {{kKind, {"blocked_bloom", "split_block_bloom", "classic_bloom", "ribbon", "binary_fuse"}}}),
       Section("Skew, cache, and blocks that are not in memory",
               {{kKind, {"none", "blocked_bloom"}}, {kSkew, {"uniform", "zipf:0.99"}}, {kCache, {"0", "8M"}}, {kBlocks, {"warm", "cold"}}}),
   };

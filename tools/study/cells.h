@@ -1,7 +1,7 @@
 // What a study measures: cells, each one choice on every axis, dealt out to shards and grouped by the database that they need.
 //
 // An axis value has one text form, which the flags, the tables and the JSON share:
-//   kind         none, blocked_bloom, split_block_bloom, classic_bloom, ribbon
+//   kind         none, blocked_bloom, split_block_bloom, classic_bloom, ribbon, binary_fuse
 //   bits         bits per key, 2 to 24 (optimal: on average over the tree)
 //   allocation   uniform; optimal (spending stops at a goal of .001 wasted reads a lookup) or optimal:GOAL; levels:A/B/C, bits per key of
 //   the
