@@ -130,8 +130,8 @@ absl::StatusOr<uint64_t> DB::ApproximateCount(std::optional<std::string_view> be
   return Guarded([&] { return impl_->Approximate(begin, end, /*count_entries=*/true); });
 }
 
-absl::StatusOr<Stats> DB::GetStats() const {
-  return Guarded([&] { return impl_->GetStats(); });
+absl::StatusOr<Stats> DB::GetStats(const StatsOptions& options) const {
+  return Guarded([&] { return impl_->GetStats(options); });
 }
 
 std::optional<std::string> DB::GetProperty(std::string_view name) const {

@@ -5,6 +5,7 @@
 
 #include "base/epoch.h"
 #include "base/status_util.h"
+#include "engine/filter_stats.h"
 #include "engine/read/db_iterator.h"
 #include "engine/read/merging_cursor.h"
 #include "engine/read/range_tables.h"
@@ -113,6 +114,7 @@ DbImpl::~DbImpl() { Close().IgnoreError(); }
 
 std::shared_ptr<const ReadView> DbImpl::SwapView(std::shared_ptr<const Version> version) {
   auto view = std::make_shared<ReadView>();
+  if (version != nullptr && view_owner_ != nullptr) filter_ledger_.Settle(lookups_.Levels(), RateLimitsOf(*view_owner_->version));
   view->memtable = memtable_;
   for (auto it = immutable_.rbegin(); it != immutable_.rend(); ++it) view->immutable.push_back(it->memtable);
   filter_check_due_ = filter_check_due_ || version != nullptr;

@@ -24,6 +24,7 @@
 #include "engine/info_log.h"
 #include "engine/obsolete_files.h"
 #include "engine/rate_limiter.h"
+#include "engine/read/filter_ledger.h"
 #include "engine/read/lookup_counters.h"
 #include "engine/read/lookup_history.h"
 #include "engine/read/point_get.h"
@@ -93,7 +94,7 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   absl::Status VerifyChecksums(const Progress& progress);
   // Counts bytes, or entries, of the tables in the range; see stats.cc.
   absl::StatusOr<uint64_t> Approximate(std::optional<std::string_view> begin, std::optional<std::string_view> end, bool count_entries);
-  absl::StatusOr<Stats> GetStats();
+  absl::StatusOr<Stats> GetStats(const StatsOptions& options = {});
   std::optional<std::string> GetProperty(std::string_view name);
   absl::Status Close();
 
@@ -234,6 +235,7 @@ class DbImpl : public std::enable_shared_from_this<DbImpl> {
   bool any_blocked_ TAMIS_GUARDED_BY(mutex_) = false;                  // a table was taken out of compaction
   std::atomic<bool> writes_stopped_{false};                            // background_error_ is set
   LookupHistory lookup_history_ TAMIS_GUARDED_BY(mutex_);  // lookups_ and what earlier processes saw
+  FilterLedger filter_ledger_ TAMIS_GUARDED_BY(mutex_);
   std::array<double, kMaxLevels> filter_carry_ TAMIS_GUARDED_BY(mutex_){};  // FilterDivider, from job to job
   bool flush_running_ TAMIS_GUARDED_BY(mutex_) = false;
   uint32_t compactions_running_ TAMIS_GUARDED_BY(mutex_) = 0;

@@ -4,52 +4,44 @@
 #include "base/status_util.h"
 #include "engine/compact/filter_runs.h"
 #include "engine/db_impl.h"
+#include "engine/filter_stats.h"
 
 namespace tamis::internal {
 namespace {
 
-void AddTable(const TableFile& file, LevelStats* level, double* fpr_keys, uint64_t* filtered_keys, uint64_t* index_bytes) {
+void AddTable(const TableFile& file, LevelStats* level, uint64_t* index_bytes) {
   const TableMeta& meta = file.meta();
   ++level->files;
   level->bytes += meta.size;
   level->entries += meta.entries;
   level->keys += meta.distinct_keys;
   level->deletes += meta.deletes;
-  const TableReader* reader = file.LoadedReader();
-  const bool filtered = reader != nullptr && file.filter().has_filter();
-  if (!filtered) {
-    ++level->files_without_filter;
-    *fpr_keys += static_cast<double>(meta.distinct_keys);
-  } else {
-    const FilterInfo& info = file.filter_info();
-    level->filter_bytes += info.size_bytes;
-    *filtered_keys += meta.distinct_keys;
-    *fpr_keys += info.predicted_fpr * static_cast<double>(meta.distinct_keys);
-  }
+  const TableReader* const reader = file.LoadedReader();
   if (reader == nullptr) return;
   level->files_with_prefix_filter += reader->prefix_filter().has_filter() ? 1 : 0;
   level->prefix_filter_bytes += reader->prefix_filter_bytes();
   *index_bytes += reader->ResidentBytes() - reader->prefix_filter_bytes();  // its key filter is not the reader's
 }
 
-double FprOf(const TableFile& file) {
-  return file.LoadedReader() != nullptr ? file.filter_info().predicted_fpr : 1.0;
-}
-
 }  // namespace
 
-absl::StatusOr<Stats> DbImpl::GetStats() {
+absl::StatusOr<Stats> DbImpl::GetStats(const StatsOptions& options) {
   const std::shared_ptr<const ReadView> view = PinView();
   if (view == nullptr) return handle_->Check();
   Stats stats;
   const Version& version = *view->version;
   LevelTargets targets;
   std::vector<std::shared_ptr<const Memtable>> memtables;  // released after the lock
-  std::vector<LevelMisses> learned;
+  LookupsSeen seen;
   {
     MutexLock lock(mutex_);
     targets = ComputeLevelTargets(version.Shape(), options_.compaction);
-    learned = FoldLookups();
+    seen.learned = FoldLookups();
+    seen.levels = lookups_.Levels();
+    filter_ledger_.Settle(seen.levels, RateLimitsOf(version));
+    for (uint32_t level = 0; level < kMaxLevels; ++level) seen.limits[level] = filter_ledger_.Limit(level);
+    seen.gets = lookups_.Sum(LookupCounters::kGets);
+    seen.found = lookups_.Sum(LookupCounters::kFound);
     for (const LevelFiles& level : version.levels()) {
       for (const auto& file : level.files()) stats.blocked_files += file->marks().blocked ? 1 : 0;
     }
@@ -77,36 +69,17 @@ absl::StatusOr<Stats> DbImpl::GetStats() {
     stats.background_errors = background_errors_;
     if (!background_error_.ok()) stats.background_error = background_error_.ToString();
   }
-  const std::vector<double> bits_targets = FilterTargets(options_.filter, version, learned);
   uint64_t last_level_bytes = 0;
   for (LevelStats& level : stats.levels) {
-    const LevelFiles& files = version.levels()[level.level];
-    double fpr_keys = 0;
-    uint64_t filtered_keys = 0;
-    for (const auto& file : files.files()) AddTable(*file, &level, &fpr_keys, &filtered_keys, &stats.index_bytes);
+    for (const auto& file : version.levels()[level.level].files()) AddTable(*file, &level, &stats.index_bytes);
     if (level.level < targets.target_bytes.size()) level.target_bytes = targets.target_bytes[level.level];
     if (level.level < targets.score.size()) level.score = targets.score[level.level];
-    level.bits_per_key_target = bits_targets[level.level];
-    if (filtered_keys != 0) level.bits_per_key = 8.0 * static_cast<double>(level.filter_bytes) / static_cast<double>(filtered_keys);
-    if (level.keys != 0) level.predicted_fpr = fpr_keys / static_cast<double>(level.keys);
-    const LevelLookups lookups = lookups_.Level(level.level);
-    level.probes = lookups.probes;
-    level.skipped = lookups.skipped;
-    level.true_positives = lookups.true_positives;
-    level.false_positives = lookups.false_positives;
-    const uint64_t negatives = level.skipped + level.false_positives;
-    if (negatives != 0) level.observed_fpr = static_cast<double>(level.false_positives) / static_cast<double>(negatives);
-    stats.files_skipped += level.skipped;
-    stats.filter_bytes += level.filter_bytes;
     stats.prefix_filter_bytes += level.prefix_filter_bytes;
     stats.table_bytes += level.bytes;
-    if (level.level == 0) {
-      for (const auto& file : files.files()) stats.predicted_wasted_reads += FprOf(*file);
-    } else if (level.files != 0) {
-      stats.predicted_wasted_reads += level.predicted_fpr;
-    }
     if (level.bytes != 0) last_level_bytes = level.bytes;
   }
+  AddFilterStats(version, seen, FilterTargets(options_.filter, version, seen.learned), &stats);
+  if (options.filter_fill) MeasureFilterFill(version, &stats);
   stats.last_sequence = visible_.load(std::memory_order_acquire);
   for (const auto& memtable : memtables) stats.memtable_bytes += memtable != nullptr ? memtable->footprint_bytes() : 0;
   stats.memtable_entries = view->memtable->entries();
@@ -135,8 +108,6 @@ absl::StatusOr<Stats> DbImpl::GetStats() {
   if (last_level_bytes != 0) {
     stats.space_amplification = static_cast<double>(stats.table_bytes) / static_cast<double>(last_level_bytes);
   }
-  stats.gets = lookups_.Sum(LookupCounters::kGets);
-  stats.gets_found = lookups_.Sum(LookupCounters::kFound);
   stats.files_considered = lookups_.Sum(LookupCounters::kConsidered);
   stats.blocks_read = lookups_.Sum(LookupCounters::kBlocksRead);
   stats.prefix_probes = lookups_.Sum(LookupCounters::kPrefixProbes);

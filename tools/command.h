@@ -46,11 +46,12 @@ inline std::string Text(const absl::Status& status) { return std::string(status.
 inline std::string Quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 // Each adds its commands to `app`; a command that runs leaves its result in *exit_code.
-void RegisterDataCommands(CLI::App* app, int* exit_code);   // put, get, delete, scan, compact
-void RegisterLoadCommand(CLI::App* app, int* exit_code);    // load
-void RegisterStatsCommands(CLI::App* app, int* exit_code);  // stats, filters
-void RegisterVerifyCommand(CLI::App* app, int* exit_code);  // verify
-void RegisterDumpCommand(CLI::App* app, int* exit_code);    // dump
-void RegisterStudyCommand(CLI::App* app, int* exit_code);   // study
+void RegisterDataCommands(CLI::App* app, int* exit_code);    // put, get, delete, scan, compact
+void RegisterLoadCommand(CLI::App* app, int* exit_code);     // load
+void RegisterStatsCommand(CLI::App* app, int* exit_code);    // stats
+void RegisterFiltersCommand(CLI::App* app, int* exit_code);  // filters
+void RegisterVerifyCommand(CLI::App* app, int* exit_code);   // verify
+void RegisterDumpCommand(CLI::App* app, int* exit_code);     // dump
+void RegisterStudyCommand(CLI::App* app, int* exit_code);    // study
 
 }  // namespace tamis::tools

@@ -33,7 +33,8 @@ int Run(int argc, char** argv) {
   int exit_code = tamis::tools::kExitOk;
   tamis::tools::RegisterDataCommands(&app, &exit_code);
   tamis::tools::RegisterLoadCommand(&app, &exit_code);
-  tamis::tools::RegisterStatsCommands(&app, &exit_code);
+  tamis::tools::RegisterStatsCommand(&app, &exit_code);
+  tamis::tools::RegisterFiltersCommand(&app, &exit_code);
   tamis::tools::RegisterVerifyCommand(&app, &exit_code);
   tamis::tools::RegisterDumpCommand(&app, &exit_code);
   tamis::tools::RegisterStudyCommand(&app, &exit_code);

@@ -24,12 +24,14 @@ class LookupHistory {
   void Fold(const LookupCounters& counters) {
     const uint64_t gets = Since(counters.Sum(LookupCounters::kGets), &gets_);
     unsaved_ += gets;
+    const LevelsLookups levels = counters.Levels();
     for (uint32_t level = 0; level < kMaxLevels; ++level) {
-      const LevelLookups now = counters.Level(level);
+      const LevelLookups& now = levels[level];
+      const uint64_t denied_or_wrong = now.outcomes.skipped_sum() + now.outcomes.false_positives_sum();
       LevelMisses& sum = levels_[level];
       sum.lookups += gets;
-      sum.probes += Since(now.probes + now.unfiltered, &probes_[level]);
-      sum.misses += Since(now.skipped + now.false_positives + now.unfiltered_misses, &misses_[level]);
+      sum.probes += Since(denied_or_wrong + now.true_positives + now.unfiltered, &probes_[level]);
+      sum.misses += Since(denied_or_wrong + now.unfiltered_misses, &misses_[level]);
       sum = Aged(sum);
     }
   }

@@ -78,12 +78,9 @@ bool AskTable(const Candidate& candidate, const PointGetOptions& options, const 
               PointResult* result, absl::Status* status) {
   const FilterView& filter = candidate.files->filter(candidate.index);
   const bool ask_filter = options.use_filters && filter.has_filter();
-  if (ask_filter) {
-    stripe->Add(candidate.level, LookupCounters::kProbe);
-    if (!filter.MayContain(key.hash)) {
-      stripe->Add(candidate.level, LookupCounters::kSkip);
-      return false;
-    }
+  if (ask_filter && !filter.MayContain(key.hash)) {
+    stripe->AddSkipped(candidate.level, key.hash);
+    return false;
   }
   const absl::StatusOr<const TableReader*> reader = candidate.files->Reader(candidate.index);
   if (!reader.ok()) {
@@ -97,8 +94,10 @@ bool AskTable(const Candidate& candidate, const PointGetOptions& options, const 
   result->value = result->table.value;
   const bool met = result->state != LookupState::kAbsent;
   // An entry above the lookup's sequence also makes the filter right, but is not told apart here: snapshots are rare.
-  if (ask_filter) {
-    stripe->Add(candidate.level, met ? LookupCounters::kTruePositive : LookupCounters::kFalsePositive);
+  if (ask_filter && !met) {
+    stripe->AddFalsePositive(candidate.level, key.hash);
+  } else if (ask_filter) {
+    stripe->Add(candidate.level, LookupCounters::kTruePositive);
   } else {
     stripe->Add(candidate.level, LookupCounters::kUnfiltered);
     if (!met) stripe->Add(candidate.level, LookupCounters::kUnfilteredMiss);

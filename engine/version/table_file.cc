@@ -149,6 +149,7 @@ absl::Status TableFile::LoadFilter(const TableReader& reader) const {
   }
   filter_ = std::move(filter);
   filter_info_ = filter_.view.Info();
+  filter_rate_limit_ = filter_info_.predicted_fpr + kAboveChanceDeviations * fpr_model::RateDeviation(filter_info_);
   filter_refusal_ = std::move(refusal);
   return absl::OkStatus();
 }

@@ -25,6 +25,7 @@
 #include "engine/version/descriptor_cache.h"
 #include "engine/version/version_edit.h"
 #include "table/table_reader.h"
+#include "tamis/filter_observed.h"
 
 namespace tamis::internal {
 
@@ -74,9 +75,11 @@ class TableFile {
   const TableReader* LoadedReader() const { return loaded_.load(std::memory_order_acquire); }
 
   // The filter in use: that of the filter file that the manifest names or, if there is none or it was refused, of the table's own block.
-  // Kind none if the table has no filter, or it is refused, too. REQUIRES: LoadedReader() != nullptr, as for the next two.
+  // Kind none if the table has no filter, or it is refused, too. REQUIRES: LoadedReader() != nullptr, as for the next three.
   const FilterView& filter() const { return filter_.view; }
   const FilterInfo& filter_info() const { return filter_info_; }
+  // The highest false-positive rate that it may have by chance, which keys it holds being chance (fpr_model::RateDeviation).
+  double filter_rate_limit() const { return filter_rate_limit_; }
   // Why a filter that the table should have is not used.
   const absl::Status& filter_refusal() const { return filter_refusal_; }
 
@@ -103,6 +106,7 @@ class TableFile {
   // Written once, under mutex_, before loaded_ is set; not changed any more after that.
   mutable LoadedFilter filter_;
   mutable FilterInfo filter_info_;
+  mutable double filter_rate_limit_ = 1;
   mutable absl::Status filter_refusal_;
   mutable std::atomic<const TableReader*> loaded_{nullptr};
 };

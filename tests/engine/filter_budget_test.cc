@@ -178,8 +178,14 @@ TEST(LookupHistory, AddsWhatWasCountedSinceToWhatWasSaved) {
   for (int round = 1; round <= 2; ++round) {
     for (int i = 0; i < 10; ++i) {
       mine.Add(LookupCounters::kGets);
-      mine.Add(1, LookupCounters::kProbe);
-      mine.Add(1, i < 4 ? LookupCounters::kSkip : i < 5 ? LookupCounters::kFalsePositive : LookupCounters::kTruePositive);
+      const uint64_t hash = static_cast<uint64_t>(i) << 32;
+      if (i < 4) {
+        mine.AddSkipped(1, hash);
+      } else if (i < 5) {
+        mine.AddFalsePositive(1, hash);
+      } else {
+        mine.Add(1, LookupCounters::kTruePositive);
+      }
       mine.Add(2, LookupCounters::kUnfiltered);
       if (i < 3) mine.Add(2, LookupCounters::kUnfilteredMiss);
     }

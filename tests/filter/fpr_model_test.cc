@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "tamis/filter.h"
 #include "tests/support/status_matchers.h"
@@ -282,6 +283,49 @@ TEST(FprModel, SizesOfFewKeysAndOddBits) {
   for (double bits : {-1.0, 0.0, 1.0, 1.999, 24.001, 1e9, kNan, kInf}) {
     EXPECT_CODE(fpr_model::SizeBytes(kBloom, 1000, bits), absl::StatusCode::kInvalidArgument);
   }
+}
+
+// What the standard deviation is for: rates of real filters of few lines lie no further from the model than it says.
+TEST(RateDeviation, BoundsThatOfFiltersWithOtherKeys) {
+  struct Case {
+    FilterKind kind;
+    double bits;
+  };
+  for (const Case c : {Case{FilterKind::kBlockedBloom, 10}, Case{FilterKind::kBlockedBloom, 4}, Case{FilterKind::kSplitBlockBloom, 8},
+                       Case{FilterKind::kClassicBloom, 6}}) {
+    std::mt19937_64 random(static_cast<uint64_t>(c.bits) + 40);
+    constexpr int kFilters = 300;
+    constexpr int kQueries = 60000;
+    constexpr uint64_t kKeys = 1000;
+    double squares = 0;
+    FilterInfo info;
+    for (int i = 0; i < kFilters; ++i) {
+      const auto builder = FilterBuilder::Create({.kind = c.kind, .bits_per_key = c.bits}).value();
+      for (uint64_t key = 0; key < kKeys; ++key) builder->AddHash(random());
+      const FilterBytes bytes = builder->Finish().value();
+      const FilterView view = FilterView::Open(bytes.view(), {}).value();
+      info = view.Info();
+      int maybe = 0;
+      for (int q = 0; q < kQueries; ++q) maybe += view.MayContain(random()) ? 1 : 0;
+      const double off = maybe / double{kQueries} - info.predicted_fpr;
+      squares += off * off;
+    }
+    const double lookups = info.predicted_fpr * (1 - info.predicted_fpr) / kQueries;
+    const double deviation = fpr_model::RateDeviation(info);
+    const double seen = std::sqrt(squares / kFilters - lookups);
+    EXPECT_LT(seen, 1.15 * deviation) << c.bits;
+    EXPECT_GT(seen, .3 * deviation) << c.bits;  // the upper estimate
+  }
+}
+
+TEST(RateDeviation, FallsWithTheRootOfTheSize) {
+  FilterInfo info{.kind = FilterKind::kBlockedBloom, .probes = 6, .lines = 100, .bits = 51200, .bits_per_key = 10, .predicted_fpr = .009665};
+  EXPECT_NEAR(fpr_model::RateDeviation(info) / .009665, .0602, 2e-4);
+  info.lines *= 100;
+  EXPECT_NEAR(fpr_model::RateDeviation(info) / .009665, .00602, 2e-5);
+  info.predicted_fpr = 0;
+  EXPECT_EQ(fpr_model::RateDeviation(info), 0);
+  EXPECT_EQ(fpr_model::RateDeviation({}), 0);
 }
 
 }  // namespace

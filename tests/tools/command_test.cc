@@ -240,6 +240,23 @@ TEST_F(CommandTest, FiltersAreRebuiltIntoFilesThatVerifyChecks) {
   EXPECT_EQ(Tamis("verify " + Db() + " >/dev/null").exit_code, 0);
 }
 
+TEST_F(CommandTest, FiltersSaysWhatTheBestWouldBeAndThatNothingWasCounted) {
+  std::string records;
+  for (int i = 0; i < 5000; ++i) records += "key" + std::to_string(i) + "\tv\n";
+  WriteFile("in.tsv", records);
+  ASSERT_EQ(Tamis("load " + Db() + " " + File("in.tsv") + " 2>/dev/null").exit_code, 0);
+  ASSERT_EQ(Tamis("compact " + Db() + " 2>/dev/null").exit_code, 0);
+  const Ran text = Tamis("filters " + Db());
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_THAT(text.output, HasSubstr("blocked_bloom"));
+  EXPECT_THAT(text.output, HasSubstr("no lookups are remembered"));
+  EXPECT_THAT(text.output, HasSubstr("verdict: the same memory"));
+  const Ran json = Tamis("filters " + Db() + " --json");
+  EXPECT_THAT(json.output, HasSubstr("\"lookups_remembered\": false"));
+  EXPECT_THAT(json.output, HasSubstr("\"fpr_above_prediction\": false"));
+  EXPECT_THAT(json.output, HasSubstr("\"same_wasted_reads\""));
+}
+
 TEST_F(CommandTest, VerifyReportsDamagedCurrentAndMissingTable) {
   ASSERT_EQ(Tamis("put " + Db() + " apple red").exit_code, 0);
   ASSERT_EQ(Tamis("compact " + Db() + " >/dev/null 2>&1").exit_code, 0);

@@ -96,7 +96,7 @@ class DB {
   // About how many bytes of table files, and how many entries, the keys in [begin, end) take.
   absl::StatusOr<uint64_t> ApproximateSize(std::optional<std::string_view> begin, std::optional<std::string_view> end) const;
   absl::StatusOr<uint64_t> ApproximateCount(std::optional<std::string_view> begin, std::optional<std::string_view> end) const;
-  absl::StatusOr<Stats> GetStats() const;
+  absl::StatusOr<Stats> GetStats(const StatsOptions& options = {}) const;
   // "tamis.stats", "tamis.levels", "tamis.filters" (tables as text), "tamis.id", "tamis.format", "tamis.hash-seed", "tamis.files";
   // nullopt for another name or when closed.
   std::optional<std::string> GetProperty(std::string_view name) const;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tamis/filter.h"
+#include "tamis/filter_allocation.h"
 
 namespace tamis {
 
@@ -25,7 +26,11 @@ struct LevelStats {
   uint64_t files_without_filter = 0;
   double bits_per_key_target = 0;
   double bits_per_key = 0;
-  double predicted_fpr = 1;      // mean over the files' keys
+  double predicted_fpr = 1;      // mean over the files' keys; 1 for those without a filter
+  FilterKind filter_kind = FilterKind::kNone;  // of most keys with a filter
+  uint64_t files_of_other_kinds = 0;
+  double filter_fill = 0;            // share of set bits, over all filters; 0 unless StatsOptions::filter_fill
+  double predicted_filter_fill = 0;  // what the number of keys makes expect; likewise
   uint64_t files_with_prefix_filter = 0;
   uint64_t prefix_filter_bytes = 0;  // resident; not part of filter_bytes
   // Point reads that considered a file of this level whose key range holds the key.
@@ -34,12 +39,28 @@ struct LevelStats {
   uint64_t true_positives = 0;   // the filter said "maybe" and the key was there (any version)
   uint64_t false_positives = 0;  // ... and it was not
   double observed_fpr = 0;       // false_positives / (false_positives + skipped); 0 without probes
+  double observed_fpr_lower = 0;  // 95 % interval, wider if the same keys are looked up again and again (tamis/filter_observed.h)
+  double observed_fpr_upper = 1;
+  // The filters erred more often than the worst of this level's, as they were at the time of each lookup, by more than chance (one wrong
+  // mark in 100,000). Either keys are chosen against the filters, or there is a fault.
+  bool fpr_above_prediction = false;
+  uint64_t unfiltered = 0;         // files asked without a filter
+  uint64_t unfiltered_misses = 0;  // ... that did not hold the key
+  // What is remembered of lookups, also of earlier processes and fading (saved with the tree), and what follows: the probability that a
+  // lookup asks a run of this level (in L0: a file) in vain. 1 before the first lookup. The allocation of filter bits goes by it.
+  LevelMisses learned;
+  double absent_probability = 1;
   // Compactions into this level.
   uint64_t bytes_read = 0;
   uint64_t bytes_written = 0;
   uint64_t moved_bytes = 0;      // by trivial moves
   uint64_t compactions = 0;
   uint64_t compaction_micros = 0;
+};
+
+// What GetStats does beyond reading counters.
+struct StatsOptions {
+  bool filter_fill = false;  // count the set bits of all filters: reads all of them, about 0.1 s a GiB
 };
 
 struct StallStats {
@@ -94,7 +115,13 @@ struct Stats {
   uint64_t blocks_read = 0;           // data blocks read from files by point reads
   uint64_t prefix_probes = 0;         // prefix filters asked, one for each iterator and table
   uint64_t prefix_skipped = 0;        // ... that said "certainly not": the iterator leaves the table out
-  double predicted_wasted_reads = 0;  // per lookup of an absent key, from the filters' rates and the tree
+  double negative_share = 0;          // of gets that found no value; 0 without gets
+  // Reads of a file that does not hold the key, per lookup. Predicted from the filters' rates, the tree, and how often a lookup asks each
+  // level in vain (LevelStats::absent_probability); `_absent`: of a key that is nowhere, within the range of every level.
+  double predicted_wasted_reads = 0;
+  double predicted_wasted_reads_absent = 0;
+  double observed_wasted_reads = 0;   // since opening; 0 without gets
+  uint32_t levels_above_prediction = 0;  // LevelStats::fpr_above_prediction
   uint64_t flushes = 0;
   uint64_t compactions = 0;
   uint64_t trivial_moves = 0;
