@@ -60,7 +60,7 @@ struct LevelStats {
 
 // What GetStats does beyond reading counters.
 struct StatsOptions {
-  bool filter_fill = false;  // count the set bits of all filters: reads all of them, about 0.1 s a GiB
+  bool filter_fill = false;  // count the set bits of all filters: reads all of them
 };
 
 struct StallStats {
