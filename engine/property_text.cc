@@ -64,7 +64,7 @@ std::string StatsText(const Stats& stats) {
                static_cast<double>(stats.prefix_filter_bytes) / kMiB, static_cast<double>(stats.index_bytes) / kMiB);
   AppendFormat(&text, "point reads: %" PRIu64 ", found %" PRIu64 "; files considered %" PRIu64 ", skipped %" PRIu64 ", blocks read %" PRIu64
                "; predicted wasted reads an absent key %.5f\n",
-               stats.gets, stats.gets_found, stats.files_considered, stats.files_skipped, stats.blocks_read, stats.predicted_wasted_reads);
+               stats.gets, stats.gets_found, stats.files_considered, stats.files_skipped, stats.blocks_read, stats.predicted_wasted_reads_absent);
   AppendFormat(&text, "background: %" PRIu64 " flushes, %" PRIu64 " compactions, %" PRIu64 " moves, %" PRIu64 " errors\n", stats.flushes,
                stats.compactions, stats.trivial_moves, stats.background_errors);
   AppendFormat(&text, "stalls: %" PRIu64 " slowed, %" PRIu64 " stopped, %.3f s (memtables %.3f, L0 %.3f, debt %.3f)\n",
