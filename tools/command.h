@@ -50,6 +50,7 @@ void RegisterDataCommands(CLI::App* app, int* exit_code);    // put, get, delete
 void RegisterLoadCommand(CLI::App* app, int* exit_code);     // load
 void RegisterStatsCommand(CLI::App* app, int* exit_code);    // stats
 void RegisterFiltersCommand(CLI::App* app, int* exit_code);  // filters
+void RegisterAdviseCommand(CLI::App* app, int* exit_code);   // advise
 void RegisterVerifyCommand(CLI::App* app, int* exit_code);   // verify
 void RegisterDumpCommand(CLI::App* app, int* exit_code);     // dump
 void RegisterStudyCommand(CLI::App* app, int* exit_code);    // study

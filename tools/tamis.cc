@@ -12,8 +12,8 @@ constexpr char kDescription[] =
     "Looks into and changes a Tamis database.\n"
     "\n"
     "Keys and values are text with escapes (\\t \\n \\r \\0 \\\\ \\xHH), or hexadecimal digits with --hex.\n"
-    "get, scan, stats, filters, verify and dump only read: they take no lock, write nothing, and may run beside a program that has the\n"
-    "database open. put, delete, load and compact need the database for themselves. study makes its own, and removes them.";
+    "get, scan, stats, filters, advise, verify and dump only read: they take no lock, write nothing, and may run beside a program that\n"
+    "has the database open. put, delete, load and compact need the database for themselves. study makes its own, and removes them.";
 
 constexpr char kFooter[] =
     "Exit codes: 0 done or found, 1 not found, 2 wrong usage, 3 damage found, 4 any other failure.\n"
@@ -23,7 +23,7 @@ constexpr char kFooter[] =
     "  tamis get /tmp/example apple\n"
     "  tamis scan /tmp/example --prefix a --limit 10\n"
     "  sort words | awk '{print $1 \"\\t\" NR}' | tamis load /tmp/example -\n"
-    "  tamis filters /tmp/example\n"
+    "  tamis filters /tmp/example && tamis advise /tmp/example\n"
     "  tamis verify /tmp/example && tamis dump /tmp/example/CURRENT\n";
 
 int Run(int argc, char** argv) {
@@ -35,6 +35,7 @@ int Run(int argc, char** argv) {
   tamis::tools::RegisterLoadCommand(&app, &exit_code);
   tamis::tools::RegisterStatsCommand(&app, &exit_code);
   tamis::tools::RegisterFiltersCommand(&app, &exit_code);
+  tamis::tools::RegisterAdviseCommand(&app, &exit_code);
   tamis::tools::RegisterVerifyCommand(&app, &exit_code);
   tamis::tools::RegisterDumpCommand(&app, &exit_code);
   tamis::tools::RegisterStudyCommand(&app, &exit_code);

@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <string>
 
+#include "tamis/db.h"
 #include "tests/support/temp_dir.h"
 #include "tests/tools/run_command.h"
 
@@ -85,7 +87,7 @@ TEST_F(CommandTest, WrongUsageIsExitCodeTwo) {
 
 TEST_F(CommandTest, HelpIsExitCodeZeroForEveryCommand) {
   EXPECT_EQ(Tamis("--help").exit_code, 0);
-  for (const char* name : {"put", "get", "delete", "scan", "load", "compact", "stats", "filters", "verify", "dump", "study"}) {
+  for (const char* name : {"put", "get", "delete", "scan", "load", "compact", "stats", "filters", "advise", "verify", "dump", "study"}) {
     const Ran ran = Tamis(std::string(name) + " --help");
     EXPECT_EQ(ran.exit_code, 0) << name;
     EXPECT_GT(ran.output.size(), 100U) << name;
@@ -94,7 +96,7 @@ TEST_F(CommandTest, HelpIsExitCodeZeroForEveryCommand) {
 
 TEST_F(CommandTest, MissingDatabaseIsExitCodeFourAndStaysMissing) {
   for (const char* arguments :
-       {"get %s a", "delete %s a", "scan %s", "stats %s", "filters %s", "verify %s", "compact %s", "dump %s/CURRENT"}) {
+       {"get %s a", "delete %s a", "scan %s", "stats %s", "filters %s", "advise %s", "verify %s", "compact %s", "dump %s/CURRENT"}) {
     std::string line = arguments;
     line.replace(line.find("%s"), 2, Db());
     EXPECT_EQ(Tamis(line + " 2>/dev/null").exit_code, 4) << line;
@@ -176,7 +178,7 @@ TEST_F(CommandTest, InspectionChangesNothing) {
   ASSERT_EQ(Tamis("load " + Db() + " " + File("in.tsv") + " >/dev/null").exit_code, 0);
   ASSERT_EQ(Tamis("compact " + Db() + " >/dev/null 2>&1").exit_code, 0);
   const auto before = Listing();
-  for (const char* name : {"get", "scan", "stats", "filters", "verify"}) {
+  for (const char* name : {"get", "scan", "stats", "filters", "advise", "verify"}) {
     const std::string key = std::string(name) == "get" ? " a" : "";
     EXPECT_EQ(Tamis(std::string(name) + " " + Db() + key + " >/dev/null").exit_code, 0) << name;
     if (!key.empty()) continue;
@@ -255,6 +257,74 @@ TEST_F(CommandTest, FiltersSaysWhatTheBestWouldBeAndThatNothingWasCounted) {
   EXPECT_THAT(json.output, HasSubstr("\"lookups_remembered\": false"));
   EXPECT_THAT(json.output, HasSubstr("\"fpr_above_prediction\": false"));
   EXPECT_THAT(json.output, HasSubstr("\"same_wasted_reads\""));
+}
+
+TEST_F(CommandTest, AdviseGoesByTheDatabaseAndByFlagsThatSayOtherwise) {
+  std::string records;
+  for (int i = 0; i < 5000; ++i) records += "key" + std::to_string(i) + "\tv\n";
+  WriteFile("in.tsv", records);
+  ASSERT_EQ(Tamis("load " + Db() + " " + File("in.tsv") + " 2>/dev/null").exit_code, 0);
+  ASSERT_EQ(Tamis("compact " + Db() + " 2>/dev/null").exit_code, 0);
+  const auto before = Listing();
+  const Ran text = Tamis("advise " + Db());
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_THAT(text.output, HasSubstr("workload: 5000 keys in 1 run;"));
+  EXPECT_THAT(text.output, HasSubstr("no lookups are remembered"));
+  EXPECT_THAT(text.output, HasSubstr("advice: Options::filter.kind = kBlockedBloom, .allocation = kOptimal"));
+  EXPECT_THAT(Tamis("advise " + Db() + " --negative-share 0").output, HasSubstr("Filters save nothing to speak of"));
+  const Ran other = Tamis("advise " + Db() + " --levels 4 --negative-share 0 --json");
+  EXPECT_EQ(other.exit_code, 0);
+  EXPECT_THAT(other.output, HasSubstr("\"case\": \"upper_levels\""));
+  EXPECT_THAT(other.output, HasSubstr("\"saved_against_now\""));
+  EXPECT_EQ(Listing(), before);
+}
+
+TEST_F(CommandTest, AdviseGoesByTheLookupsThatTheManifestRemembers) {
+  {
+    auto db = DB::Open(Options(), Db());
+    ASSERT_TRUE(db.ok());
+    for (int i = 0; i < 1000; ++i) ASSERT_TRUE((*db)->Put("key" + std::to_string(i), "v").ok());
+    ASSERT_TRUE((*db)->CompactRange(std::nullopt, std::nullopt).ok());
+    std::string value;
+    for (int i = 0; i < 4000; ++i) ASSERT_TRUE((*db)->Get("key" + std::to_string(i % 1000), &value).ok());
+    ASSERT_TRUE((*db)->Close().ok());
+  }
+  const Ran ran = Tamis("advise " + Db());
+  EXPECT_EQ(ran.exit_code, 0);
+  // No miss among 4000: (0 + 64) / (4000 + 64).
+  EXPECT_THAT(ran.output, HasSubstr("1.575 % of lookups are for absent keys (remembered of 4000 lookups)"));
+  EXPECT_THAT(ran.output, HasSubstr("Only 4000 lookups are remembered"));
+}
+
+TEST_F(CommandTest, AdviseReckonsFromFlagsAlone) {
+  const Ran text = Tamis("advise --keys 1000000 --negative-share 100 --levels 5 --size-ratio 10 --bits-per-key 10");
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_THAT(text.output, HasSubstr("Filters pay: 100 % of lookups"));
+  EXPECT_THAT(text.output, HasSubstr(".wasted_reads_goal = 0.025"));
+  EXPECT_THAT(Tamis("advise --keys 1000000 --negative-share 100 --read-cost-us 100 --probe-ns 20").output,
+              HasSubstr("costs: 100 us a wasted read, 20 ns a filter asked"));
+  EXPECT_THAT(Tamis("advise --keys 1000000 --negative-share 0").output, HasSubstr("gets no memory"));
+  const Ran json = Tamis("advise --json --keys 1000000000 --negative-share 20 --read-cost-us 100");
+  EXPECT_THAT(json.output, HasSubstr("\"last_level_kind\": \"ribbon\""));
+  for (const char* wrong :
+       {"", "--keys 1000", "--negative-share 5", "--keys 0 --negative-share 5", "--keys -5 --negative-share 5",
+        "--keys x --negative-share 5", "--keys 10 --negative-share 101", "--keys 10 --negative-share nan", "--keys 10 --negative-share 5 --levels 0",
+        "--keys 10 --negative-share 5 --size-ratio 0", "--keys 10 --negative-share 5 --bits-per-key 99",
+        "--keys 10 --negative-share 5 --read-cost-us 0", "--keys 10 --negative-share 5 --probe-ns -1",
+        "--keys 10 --negative-share 5 --nonsense"}) {
+    EXPECT_EQ(Tamis(std::string("advise ") + wrong + " >/dev/null 2>&1").exit_code, 2) << wrong;
+  }
+}
+
+TEST_F(CommandTest, AdviseOfADatabaseWithoutKeysSaysSo) {
+  ASSERT_EQ(Tamis("put " + Db() + " a 1").exit_code, 0);
+  ASSERT_EQ(Tamis("delete " + Db() + " a").exit_code, 0);
+  ASSERT_EQ(Tamis("compact " + Db() + " >/dev/null 2>&1").exit_code, 0);
+  const Ran ran = Tamis("advise " + Db());
+  EXPECT_EQ(ran.exit_code, 0);
+  EXPECT_THAT(ran.output, HasSubstr("There are no keys in tables"));
+  EXPECT_THAT(Tamis("advise " + Db() + " --json").output, HasSubstr("\"case\": \"no_keys\""));
+  EXPECT_THAT(Tamis("advise " + Db() + " --keys 100000 --negative-share 100").output, HasSubstr("workload: 100000 keys in 4 runs"));
 }
 
 TEST_F(CommandTest, VerifyReportsDamagedCurrentAndMissingTable) {
