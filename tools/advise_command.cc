@@ -153,8 +153,8 @@ void PrintAdvice(const Advice& advice, const Workload& workload, const AdviseArg
   std::printf("  against no filters: %s\n", Difference(advice.advised, advice.none).c_str());
   std::printf("  against those there are now: %s\n", Difference(advice.advised, advice.now).c_str());
   if (advice.same_memory.bytes > advice.advised.bytes && advice.same_memory.micros < .9 * advice.advised.micros) {
-    std::printf("  with all the memory of now (%.2f bits per key, .wasted_reads_goal = 0): %s a lookup instead of %s\n",
-                advice.now.bits_per_key, MicrosText(advice.same_memory.micros).c_str(), MicrosText(advice.advised.micros).c_str());
+    std::printf("  with more memory, but no more than now (.bits_per_key = %.3f, .wasted_reads_goal = 0): %s a lookup instead of %s\n",
+                advice.same_memory.bits_per_key, MicrosText(advice.same_memory.micros).c_str(), MicrosText(advice.advised.micros).c_str());
   }
   if (advice.keep) std::puts("What there is now is about as good: there is no need for a change.");
   if (workload.counted && !MayDropLastFilter(workload.lookups)) {
