@@ -266,7 +266,9 @@ std::vector<StudySection> DefaultSections() {
       Section("Savings by share of absent lookups",
               {{kKind, {"none", "blocked_bloom"}}, {kAbsent, {"0", "10", "50", "90", "100"}}, {kCache, {"1M"}}}),
       Section("Kinds of absent key", {{kAbsentKind, {"far", "between", "prefix", "deleted", "against"}}}),
-      Section("Kinds of filter", {{kKind, {"blocked_bloom", "split_block_bloom", "classic_bloom", "ribbon", "binary_fuse"}}}),
+      // 12: small tables cannot have binary fuse for 10.
+      Section("Kinds of filter",
+              {{kKind, {"blocked_bloom", "split_block_bloom", "classic_bloom", "ribbon", "binary_fuse"}}, {kBits, {"12"}}}),
       Section("Skew, cache, and blocks that are not in memory",
               {{kKind, {"none", "blocked_bloom"}}, {kSkew, {"uniform", "zipf:0.99"}}, {kCache, {"0", "8M"}}, {kBlocks, {"warm", "cold"}}}),
   };
